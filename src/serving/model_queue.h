@@ -1,0 +1,66 @@
+// The batcher's shell: requests of all loops -> Batcher -> BatchModel -> each request's rows to its sink.
+//
+//   submit (any loop) --lock--> Batcher --decisions--> BatchModel::submit --done--> split --> post to home loops
+//
+// Owner: ServedModel. A request is owned here from submit() until its terminal; its sink is called on the
+// request's home loop only, exactly one terminal, in whatever way the request ends: success, model error,
+// expired, cancelled, drained, shut down. A batch of one request that brings all its tensors is passed on
+// without a copy; outputs are views of the batch's outputs.
+// Timers live on one loop (`timer_loop`). An inline model runs on the submitter's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/error.h"
+#include "engine/batch_model.h"
+#include "engine/response_sink.h"
+#include "io/loop.h"
+#include "serving/batcher.h"
+#include "stats/model_stats.h"
+#include "model/infer.h"
+
+namespace sluice::serving {
+
+// One request, ready to run: inputs in the model's order and checked against its signature.
+struct PreparedRequest {
+  engine::BatchItem item;
+  std::uint64_t shape_key = 0;
+  std::vector<std::uint32_t> outputs;  // indices of the model's outputs, in the order asked for
+  std::string id;
+  Time deadline = kNever;              // of the queue
+  std::uint32_t priority = 0;
+  RequestTimes times;                  // received is set
+};
+
+class ModelQueue {
+ public:
+  struct Options {
+    std::string model_name, model_version;
+    BatcherOptions batcher;
+    std::vector<std::string> output_names;
+    bool batched = false;  // the model has a batch dimension
+  };
+  ModelQueue(Options options, std::shared_ptr<engine::BatchModel> model, std::shared_ptr<ModelStats> stats,
+             io::Loop& timer_loop);
+  // Waiting requests get kUnavailable; batches in flight finish into their sinks.
+  ~ModelQueue();
+
+  // On `home`. The sink is always called later or during this call, with exactly one terminal. Returns a
+  // ticket for cancel(); 0 when the request is over already.
+  std::uint64_t submit(PreparedRequest request, io::Loop& home, std::unique_ptr<engine::ResponseSink> sink);
+  // On the request's home loop. Its terminal is kCancelled when it was still waiting; a request that runs
+  // finishes and its result is dropped by the sink. Unknown tickets are ignored.
+  void cancel(std::uint64_t ticket);
+  // `drained` runs on timer_loop when the last request is over.
+  void drain(Function<void()> drained);
+
+  std::size_t waiting() const;
+  std::size_t in_flight() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace sluice::serving
