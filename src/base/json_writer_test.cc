@@ -17,7 +17,7 @@ TEST(JsonWriter, PutsCommasBetweenValuesOfAnyNesting) {
 
 TEST(JsonWriter, EscapesControlCharactersAndReplacesWhatIsNotUtf8) {
   std::string out;
-  append_json_string(out, std::string_view("\"\\\n\x01\xff\xc3\xa9\xed\xa0\x80", 11));
+  append_json_string(out, std::string_view("\"\\\n\x01\xff\xc3\xa9\xed\xa0\x80", 10));
   EXPECT_EQ(out, "\"\\\"\\\\\\n\\u0001\xEF\xBF\xBD\xc3\xa9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }
 
