@@ -28,7 +28,8 @@ done
 if [ ${#missing[@]} -gt 0 ]; then
   echo "installing: ${missing[*]}"
   "${sudo_[@]}" apt-get update -qq
-  "${sudo_[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${sudo_[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 # The cache is named by what goes into it; a change of this script or the lock file makes a new one.
@@ -53,10 +54,11 @@ if [ ! -e "$cache/complete" ]; then
   mkdir -p "$work/lists/partial" "$work/empty"
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   echo "deb [signed-by=$keyring] $mirror trixie main" > "$work/trixie.list"
-  apt_trixie=(-qq -o Dir::Etc::SourceList="$work/trixie.list" -o Dir::Etc::SourceParts="$work/empty" -o Dir::State::Lists="$work/lists"
-    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root)
+  apt_trixie=(-qq -o Dir::Etc::SourceList="$work/trixie.list" -o Dir::Etc::SourceParts="$work/empty"
+    -o Dir::State::Lists="$work/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root)
   "${sudo_[@]}" apt-get "${apt_trixie[@]}" update
-  (cd "$work" && "${sudo_[@]}" apt-get "${apt_trixie[@]}" download libonnxruntime-dev && dpkg -x libonnxruntime-dev_*.deb ort)
+  (cd "$work" && "${sudo_[@]}" apt-get "${apt_trixie[@]}" download libonnxruntime-dev &&
+    dpkg -x libonnxruntime-dev_*.deb ort)
   cp -r "$work/ort/usr/include/onnxruntime" "$out/onnxruntime/include"
 
   echo "fetching ONNX Runtime and sample models (npm)"
