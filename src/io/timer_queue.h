@@ -25,7 +25,8 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  void arm(Time at);  // replaces an earlier time; kNever disarms
+  // Replaces an earlier time; kNever disarms. Within a callback the past counts as the time of its expire().
+  void arm(Time at);
   void disarm();
   bool armed() const { return heap_index_ != kNotArmed; }
   Time at() const { return at_; }  // meaningful while armed
@@ -39,13 +40,17 @@ class Timer {
   Time at_ = kNever;
   std::uint64_t order_ = 0;
   std::size_t heap_index_ = kNotArmed;
+  bool* destroyed_ = nullptr;  // set while the callback runs: says that the timer did not survive it
 };
 
 class TimerQueue {
  public:
-  // Told when the earliest time has changed (the real loop re-arms its kernel timer then).
+  // Told when the earliest time has changed (the real loop re-arms its kernel timer then); once, at its
+  // end, for all that an expire() changed.
   explicit TimerQueue(Function<void(Time earliest)> on_earliest_changed = nullptr);
-  ~TimerQueue();
+  ~TimerQueue();  // disarms what is left
+  TimerQueue(const TimerQueue&) = delete;
+  TimerQueue& operator=(const TimerQueue&) = delete;
 
   Time earliest() const;  // kNever when empty
   std::size_t size() const { return heap_.size(); }
@@ -58,6 +63,8 @@ class TimerQueue {
   friend class Timer;
   void arm(Timer& timer, Time at);
   void disarm(Timer& timer);
+  void remove(Timer& timer);
+  void fire(Timer& timer);
   void sift_up(std::size_t index);
   void sift_down(std::size_t index);
   bool before(const Timer& a, const Timer& b) const;
@@ -66,6 +73,8 @@ class TimerQueue {
 
   std::vector<Timer*> heap_;
   std::uint64_t next_order_ = 0;
+  bool expiring_ = false;
+  Time earliest_allowed_ = Time::min();  // while expiring: what is armed comes after all that is due
   Function<void(Time)> on_earliest_changed_;
 };
 
