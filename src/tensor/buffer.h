@@ -5,7 +5,8 @@
 // A BufferRef is a counted reference to a block; the last one gives the block back to its arena, from
 // any thread. Bytes are shared by those who hold a reference and written only by the one who filled it,
 // before it is handed on. Host arenas take their memory by memfd slabs, so that a slab can be shared
-// with another process later.
+// with another process later; small classes share a slab, a large block has one of its own. Under
+// AddressSanitizer the bytes beyond `size` and those of free blocks are poisoned.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,8 @@ enum class MemoryKind : std::uint8_t { kHost, kFileBacked, kPinned, kDevice };
 
 inline constexpr std::size_t kTensorAlignment = 64;
 
+struct BufferSlab;
+
 // The head of a block. Private to tensor/; drawn here because BufferRef's copy is on the request path.
 struct alignas(64) BufferBlock {
   std::atomic<std::uint32_t> references{1};
@@ -36,7 +39,10 @@ struct alignas(64) BufferBlock {
   Arena* arena = nullptr;    // null: memory of somebody else, `release` is called at the end
   void (*release)(void* context) = nullptr;
   void* context = nullptr;
+  BufferSlab* slab = nullptr;        // of an arena: what the block was carved from
+  BufferBlock* next_free = nullptr;  // while it is free
 };
+static_assert(sizeof(BufferBlock) == kTensorAlignment);
 
 class BufferRef {
  public:
@@ -81,7 +87,7 @@ class Arena {
   };
   struct Usage {
     std::size_t in_use_bytes = 0;  // blocks handed out, rounded to their classes
-    std::size_t idle_bytes = 0;
+    std::size_t idle_bytes = 0;    // used before and free now; parts of a slab that is in use may exceed the limit
     std::size_t blocks = 0;        // handed out and not yet back
   };
 

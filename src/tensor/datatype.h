@@ -1,6 +1,7 @@
 // The element types of a tensor, with the names of the Open Inference Protocol.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
