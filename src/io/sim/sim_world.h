@@ -9,7 +9,11 @@
 //   world.run_for(std::chrono::seconds(5));
 //
 // The network delays each write, cuts it into random pieces, keeps order, blocks a writer whose peer
-// does not read (window), and resets connections when told to.
+// does not read (window), and resets connections when told to. A post takes a random moment to be seen, so
+// that seeds differ in who comes first.
+//
+// Code that runs outside of the loops' events (a test's body, at()) counts as on every loop's thread; a task
+// of an executor as on none. Streams, listeners and timers end before their world.
 #pragma once
 
 #include <cstdint>
