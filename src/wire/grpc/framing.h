@@ -17,11 +17,13 @@ inline constexpr std::size_t kPrefixBytes = 5;
 std::array<char, kPrefixBytes> message_prefix(std::uint32_t length);
 
 // "100m" = 100 ms. TimeoutValue is 1 to 8 digits, TimeoutUnit one of H M S m u n. nullopt: malformed.
+// What is beyond Duration's range (292 years) is Duration::max().
 std::optional<Duration> parse_timeout(std::string_view header);
-// The shortest form that is not shorter than the duration, at most 8 digits.
+// The coarsest unit that is exact in at most 8 digits, else the finest one that fits, rounded up. What is
+// not positive becomes "1n", the shortest that the protocol allows.
 std::string format_timeout(Duration timeout);
 
-// Percent-encoding of grpc-message.
+// Percent-encoding of grpc-message. Decoding never fails: what is not an escape stands for itself.
 std::string encode_message(std::string_view text);
 std::string decode_message(std::string_view header);
 
