@@ -5,13 +5,13 @@
 // prefix of it: requests of equal shape key whose rows add up to at most `max_rows`. When an instance is free,
 // the first rule that applies decides:
 //
-//   | what waits                                                        | the batch                        | reason       |
-//   |-------------------------------------------------------------------|----------------------------------|--------------|
-//   | the oldest has waited max_delay (> 0), or draining                | all that fit in max_rows         | delay, drain |
-//   | a prefix whose rows are a preferred size                          | the longest of these             | preferred    |
-//   | rows reach the fill, or the next would exceed it or differs       | up to there                      | full, shape  |
-//   | anything, with max_delay = 0                                      | all                              | free         |
-//   | else                                                              | none; wait for more or the delay |              |
+//   | what waits                                                      | the batch                 | reason       |
+//   |-----------------------------------------------------------------|---------------------------|--------------|
+//   | the oldest has waited max_delay (> 0), or draining              | all that fit in max_rows  | delay, drain |
+//   | a prefix whose rows are a preferred size                        | the longest of these      | preferred    |
+//   | rows reach the fill, or the next would exceed it or differs     | up to there               | full, shape  |
+//   | anything, with max_delay = 0                                    | all                       | free         |
+//   | else                                                            | none: wait for the delay  |              |
 //
 // The fill is the largest preferred size, or max_rows when there is none; a single request may be larger. A
 // batch by delay or drain that could not have been larger is reported as full or shape change.
