@@ -42,7 +42,6 @@ struct RequestTimes {
   Time compute_start;   // inputs assembled
   Time compute_end;
   Time encoded;         // the response was handed to the connection
-  // Of the whole batch, for Triton's compute_input and compute_output.
 };
 
 struct DurationStat {
@@ -75,9 +74,11 @@ class ModelStats {
  public:
   ModelStats(std::string name, std::string version);
 
+  // One request: its stages, and as in Triton's statistics one count in each of success, queue and
+  // compute_* (a request's share of its batch is the whole batch's time).
   void record_success(const RequestTimes& times, std::int64_t wall_ms);
   void record_failure(FailureReason reason, Duration total);
-  // `rows` of a batch whose stages took this long.
+  // One batch that ran: `rows`, and how long its stages took.
   void record_batch(std::uint64_t rows, CloseReason reason, Duration input, Duration infer, Duration output);
   void set_pending(std::int64_t requests) { pending_.store(requests, std::memory_order_relaxed); }
   void set_load(double seconds, std::uint64_t memory_bytes);
