@@ -33,12 +33,12 @@ struct ListenOptions {
   bool share_port = false;
 };
 
-// Accepts until destroyed. A failure to accept (out of descriptors) is logged by the owner through
-// `on_error` and retried after 100 ms.
+// Accepts until destroyed. A failure to accept (out of descriptors) is counted and retried after 100 ms.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual Endpoint local() const = 0;  // with the port that was really taken
+  virtual std::uint64_t accept_failures() const { return 0; }
 };
 
 class Loop {
@@ -66,7 +66,7 @@ class Loop {
   // address that cannot be parsed.
   virtual Result<std::unique_ptr<Listener>> listen(const Endpoint& at, const ListenOptions& options,
                                                    AcceptHandler on_accept) = 0;
-  // Calls `done` exactly once, at the latest at `deadline` (kDeadlineExceeded).
+  // Calls `done` exactly once, never within this call, at the latest at `deadline` (kDeadlineExceeded).
   virtual void connect(const Endpoint& to, Time deadline, ConnectHandler done) = 0;
 };
 

@@ -1,0 +1,3 @@
+#include "io/asio/boost_asio.h"
+
+#include <boost/asio/impl/src.hpp>
