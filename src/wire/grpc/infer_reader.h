@@ -34,15 +34,17 @@ class InferReader {
   InferReader(InferReader&&) noexcept;
 
   // kUnimplemented for a compressed message, kResourceExhausted for a limit (named), kInvalidArgument for
-  // what is not protobuf, or for bytes after the message. After an error the reader is dead.
+  // what is not protobuf, or for bytes after the message. After an error the reader is dead: every further
+  // call fails with kFailedPrecondition.
   Status feed(Bytes chunk);
   // Where the next bytes of a tensor belong, when the reader is inside one (empty otherwise): a caller that
   // can read straight from the socket fills a prefix and calls placed(n) instead of feed().
   MutableBytes tensor_tail();
-  Status placed(std::size_t bytes);
+  Status placed(std::size_t bytes);  // at most tensor_tail().size()
 
+  // The whole message has arrived. A body that ends before is the caller's to refuse.
   bool complete() const;
-  // After complete(): the struct, checked as REST's is. kInvalidArgument names input, expected, given.
+  // Once, after complete(): the struct, checked as REST's is. kInvalidArgument names input, expected, given.
   Result<InferRequest> take_request();
   Result<InferResponse> take_response();
 
@@ -51,7 +53,10 @@ class InferReader {
   std::unique_ptr<State> state_;
 };
 
-// Framed messages, tensors uncopied in slices of their own.
+// Framed messages. Tensors are uncopied in slices of their own, but for those of at most kInlineTensorBytes,
+// which are cheaper to copy than to send as a part of their own. The message is below 4 GiB (checked): the
+// caller bounds the outputs of a model.
+inline constexpr std::size_t kInlineTensorBytes = 2048;
 Payload encode_infer_request(const InferRequest& request);
 Payload encode_infer_response(const InferResponse& response);
 
