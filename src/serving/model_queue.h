@@ -1,24 +1,35 @@
 // The batcher's shell: requests of all loops -> Batcher -> BatchModel -> each request's rows to its sink.
 //
-//   submit (any loop) --lock--> Batcher --decisions--> BatchModel::submit --done--> split --> post to home loops
+//   submit (any loop) --lock--> Batcher --decisions--> BatchModel::submit --done--> split --> home loops
 //
 // Owner: ServedModel. A request is owned here from submit() until its terminal; its sink is called on the
 // request's home loop only, exactly one terminal, in whatever way the request ends: success, model error,
 // expired, cancelled, drained, shut down. A batch of one request that brings all its tensors is passed on
 // without a copy; outputs are views of the batch's outputs.
-// Timers live on one loop (`timer_loop`). An inline model runs on the submitter's loop.
+//
+// One lock is taken for each event (submit, cancel, a batch is over, time) and none is held while anything is
+// called: the model, a sink, a loop. A finished batch is handed over by one post for each home loop it
+// concerns, or directly when that is the thread it finished on. Timers live on one loop (`timer_loop`), which is
+// told only when its next event moves earlier. An inline model runs on the home loop of its batch's first
+// request. Loops outlive the queue.
+//
+// Statistics: batches and failed requests are recorded here; a success by whoever writes the answer out, who
+// alone knows how long that took.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/function.h"
 #include "engine/batch_model.h"
 #include "engine/response_sink.h"
 #include "io/loop.h"
+#include "model/infer.h"
 #include "serving/batcher.h"
 #include "stats/model_stats.h"
-#include "model/infer.h"
 
 namespace sluice::serving {
 
@@ -26,7 +37,7 @@ namespace sluice::serving {
 struct PreparedRequest {
   engine::BatchItem item;
   std::uint64_t shape_key = 0;
-  std::vector<std::uint32_t> outputs;  // indices of the model's outputs, in the order asked for
+  std::vector<std::uint32_t> outputs;  // indices of the model's outputs, in the order asked for; empty = all
   std::string id;
   Time deadline = kNever;              // of the queue
   std::uint32_t priority = 0;
@@ -52,11 +63,11 @@ class ModelQueue {
   // On the request's home loop. Its terminal is kCancelled when it was still waiting; a request that runs
   // finishes and its result is dropped by the sink. Unknown tickets are ignored.
   void cancel(std::uint64_t ticket);
-  // `drained` runs on timer_loop when the last request is over.
+  // `drained` runs on timer_loop when the last request is over. New requests get kUnavailable.
   void drain(Function<void()> drained);
 
   std::size_t waiting() const;
-  std::size_t in_flight() const;
+  std::size_t in_flight() const;  // taken from the queue, terminal not yet given
 
  private:
   class State;
