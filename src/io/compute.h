@@ -36,7 +36,11 @@ class ComputePool {
     int loader_threads = 1;  // at low priority, apart from the others
   };
   explicit ComputePool(const Options& options);
-  ~ComputePool();  // runs what is queued, then joins
+  // Runs what is queued, the loader's first, then joins. What is submitted to an executor after its
+  // threads have gone is destroyed, not run.
+  ~ComputePool();
+  ComputePool(const ComputePool&) = delete;
+  ComputePool& operator=(const ComputePool&) = delete;
 
   int threads() const;
 
@@ -57,11 +61,18 @@ class Thread;
 Thread* start_thread(std::string name, Priority priority, Function<void()> body);
 void join_thread(Thread* thread);
 
-// Lowers or restores the calling thread's priority for the length of a scope.
+// Lowers the calling thread's priority for the length of a scope. The nice value is left alone where the
+// system would not let the thread take it back (no CAP_SYS_NICE, no RLIMIT_NICE).
 class ScopedLowPriority {
  public:
   ScopedLowPriority();
   ~ScopedLowPriority();
+  ScopedLowPriority(const ScopedLowPriority&) = delete;
+  ScopedLowPriority& operator=(const ScopedLowPriority&) = delete;
+
+ private:
+  const int policy_;
+  const int nice_;
 };
 
 }  // namespace sluice::io

@@ -71,7 +71,8 @@ TEST(AsioLoopTest, DeferredTasksRunAfterTheBatchOfPostsAndBeforeTheNext) {
     });
   });
   end.get_future().wait();
-  EXPECT_THAT(order, ::testing::ElementsAre("post 1", "post 2", "deferred 1", "deferred 2", "deferred 3", "next batch"));
+  EXPECT_THAT(order,
+              ::testing::ElementsAre("post 1", "post 2", "deferred 1", "deferred 2", "deferred 3", "next batch"));
 }
 
 TEST(AsioLoopTest, TimersFireAtTheirTimeWhateverWasArmedBefore) {
