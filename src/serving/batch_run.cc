@@ -9,6 +9,32 @@
 #include "serving/split.h"
 
 namespace sluice::serving {
+namespace {
+
+// Whether all dimensions but the first are equal.
+bool batch_together(const engine::BatchItem& a, const engine::BatchItem& b) {
+  return std::ranges::equal(a.inputs, b.inputs, [](const Tensor& x, const Tensor& y) {
+    return x.datatype == y.datatype && x.shape.size() == y.shape.size() &&
+           (x.shape.empty() || std::equal(x.shape.begin() + 1, x.shape.end(), y.shape.begin() + 1));
+  });
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<QueueRequest>> BatchRun::remove_strangers() {
+  std::vector<std::unique_ptr<QueueRequest>> strangers;
+  for (std::size_t i = 1; i < requests.size();) {
+    if (batch_together(requests[0]->prepared.item, requests[i]->prepared.item)) {
+      ++i;
+      continue;
+    }
+    rows -= requests[i]->prepared.item.rows;
+    strangers.push_back(std::move(requests[i]));
+    requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->place = static_cast<std::uint32_t>(i);
+  return strangers;
+}
 
 engine::Batch BatchRun::assemble(std::size_t output_count) {
   engine::Batch batch;
@@ -83,6 +109,9 @@ InferResponse BatchRun::response_of(QueueRequest& request, const ModelQueue::Opt
     } else {
       const auto& at = boundaries[output];
       part.tensor = rows_of(whole, request.prepared.item.rows, at[request.place], at[request.place + 1]);
+    }
+    if (!options.output_reshapes.empty()) {
+      apply_reshape(options.output_reshapes[output], options.batched, part.tensor.shape);
     }
   }
   return response;

@@ -34,6 +34,8 @@ struct BatchRun {
   Result<engine::BatchOutput> result;
   std::vector<std::vector<std::size_t>> boundaries;  // by output; only for a batch of several requests
 
+  // Takes out the requests whose shapes are not those of the first: equal shape keys by accident.
+  std::vector<std::unique_ptr<QueueRequest>> remove_strangers();
   // Moves the requests' inputs out.
   engine::Batch assemble(std::size_t output_count);
   // Checks the outputs and finds every request's rows; what is wrong becomes the result (kInternal). Before

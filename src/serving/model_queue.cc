@@ -224,10 +224,7 @@ void ModelQueue::State::collect(Time now, Turn& turn) {
     run->reason = batch.reason;
     run->taken = now;
     run->requests.reserve(batch.count);
-    for (const RequestId id : decisions_.requests_of(batch)) {
-      auto& request = run->requests.emplace_back(requests_.take(id));
-      request->place = static_cast<std::uint32_t>(run->requests.size() - 1);
-    }
+    for (const RequestId id : decisions_.requests_of(batch)) run->requests.push_back(requests_.take(id));
     turn.ready.push(std::move(run));
   }
   for (const RequestId id : decisions_.expired) turn.expired.push_back(requests_.take(id));
@@ -267,6 +264,10 @@ void ModelQueue::State::begin(std::shared_ptr<Run> run, Turn& turn) {
 }
 
 void ModelQueue::State::begin_here(std::shared_ptr<Run> run, Turn& turn) {
+  for (auto& stranger : run->remove_strangers()) {
+    fail_at_home(std::move(stranger), Error{Code::kUnavailable, "the request met one of another shape: try again", 1},
+                 FailureReason::kOther);
+  }
   model_->submit(run->assemble(options_.output_names.size()), Completion(run));
   if (run->phase.exchange(Run::Phase::kReturned, std::memory_order_acq_rel) == Run::Phase::kDone) {
     finish(std::move(run), turn);

@@ -29,6 +29,7 @@
 #include "io/loop.h"
 #include "model/infer.h"
 #include "serving/batcher.h"
+#include "serving/reshape.h"
 #include "stats/model_stats.h"
 
 namespace sluice::serving {
@@ -36,7 +37,7 @@ namespace sluice::serving {
 // One request, ready to run: inputs in the model's order and checked against its signature.
 struct PreparedRequest {
   engine::BatchItem item;
-  std::uint64_t shape_key = 0;
+  std::uint64_t shape_key = 0;         // a hash; requests that meet by an accident of it are told apart
   std::vector<std::uint32_t> outputs;  // indices of the model's outputs, in the order asked for; empty = all
   std::string id;
   Time deadline = kNever;              // of the queue
@@ -50,6 +51,7 @@ class ModelQueue {
     std::string model_name, model_version;
     BatcherOptions batcher;
     std::vector<std::string> output_names;
+    std::vector<Reshape> output_reshapes;  // by output: from the model's shape; empty = none
     bool batched = false;  // the model has a batch dimension
   };
   ModelQueue(Options options, std::shared_ptr<engine::BatchModel> model, std::shared_ptr<ModelStats> stats,

@@ -311,7 +311,8 @@ TEST_F(ModelQueueTest, ManyBatchesOfAnInlineModelDoNotDeepenTheStack) {
   });
   submit(a_, {-1});
   ASSERT_EQ(outcomes.size(), static_cast<std::size_t>(kCount));
-  for (int i = 0; i < kCount; ++i) ASSERT_THAT(int32_values(outcomes[static_cast<std::size_t>(i)]->output()), ElementsAre(i));
+  std::int32_t expected = 0;
+  for (const auto& outcome : outcomes) ASSERT_THAT(int32_values(outcome->output()), ElementsAre(expected++));
 }
 
 TEST_F(ModelQueueTest, ARequestThatEndsInANestedSubmitHasNoTicket) {
@@ -333,6 +334,21 @@ TEST_F(ModelQueueTest, ARequestThatEndsInANestedSubmitHasNoTicket) {
   EXPECT_TRUE(second->ok());
   EXPECT_TRUE(third->ok());
   queue_->cancel(first_ticket);  // long over
+}
+
+TEST_F(ModelQueueTest, RequestsWithEqualKeysAndOtherShapesDoNotShareABatch) {
+  make(batching(8));
+  submit(a_, {0});
+  const auto first = submit(a_, {1, 2});
+  auto stranger = std::make_shared<Outcome>();
+  PreparedRequest request = prepared_of({tensor_of(DataType::kInt32, {1, 3}, std::string(12, 'x'))}, a_.now());
+  queue_->submit(std::move(request), a_, std::make_unique<OutcomeSink>(stranger, a_));
+  const auto second = submit(b_, {3});
+  run();
+  EXPECT_THAT(batches_, ElementsAre(1, 3));
+  EXPECT_THAT(int32_values(first->output()), ElementsAre(1, 2));
+  EXPECT_THAT(int32_values(second->output()), ElementsAre(3));
+  EXPECT_EQ(stranger->code(), Code::kUnavailable);
 }
 
 TEST_F(ModelQueueTest, StatisticsOfBatches) {
