@@ -6,9 +6,14 @@
 //   DIR/<model>/<labels>.txt
 //
 // A single file (model.onnx) is a repository of one model named after the file, version 1.
+//
+// Every path is resolved below the repository; a link that leads out of it is refused. Names that begin with
+// a dot, and files beside the models, are passed over.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +25,8 @@ namespace sluice::serving {
 
 struct ModelVersionEntry {
   std::string version;      // "3"
-  std::string model_path;   // of default_model_filename
+  std::string model_path;   // of default_model_filename; the version's folder for a backend that needs no file
+  std::optional<Error> error;  // why this version cannot be loaded: its file is missing, empty or leads out
 };
 
 struct ModelEntry {
@@ -35,10 +41,15 @@ struct RepositoryListing {
   std::vector<ModelEntry> models;  // by name
 };
 
-// One bad model becomes an entry with an error; a directory that cannot be read fails.
+inline constexpr std::size_t kMaxModels = 10'000;
+inline constexpr std::size_t kMaxVersions = 10'000;  // folders of one model
+
+// One bad model becomes an entry with an error; a directory that cannot be read, or has more than kMaxModels
+// entries, fails.
 Result<RepositoryListing> scan_repository(const std::string& path);
 
-// Which engine runs it: by `backend`, `platform`, or the file's extension. nullptr: none, with the reason.
+// The engines of this build. find(): which one runs a model, by `backend`, else `platform`, else the file's
+// extension; kUnimplemented names what was asked for and what there is.
 class EngineSet {
  public:
   void add(std::unique_ptr<engine::Engine> engine);
@@ -49,7 +60,8 @@ class EngineSet {
   std::vector<std::unique_ptr<engine::Engine>> engines_;
 };
 
-// Parses, inspects and completes the configuration of one version.
+// The configuration of one version: as parsed, with the engine's names, completed from the model's signature.
+// The error of the entry or the version, if it has one; errors name model and version.
 Result<ModelConfig> resolve_config(const ModelEntry& entry, const ModelVersionEntry& version, EngineSet& engines);
 
 }  // namespace sluice::serving
