@@ -97,7 +97,7 @@ Result<Found> count_elements(std::string_view message, DataType datatype) {
     if (at.field() >= kFieldNames.size() || empty) return {};
     if (source.field == 0) {
       return fail(Code::kInvalidArgument,
-                  fmt::format("datatype {} has no typed contents, it travels in raw contents", datatype_name(datatype)));
+                  fmt::format("datatype {} has no typed contents, only raw ones", datatype_name(datatype)));
     }
     return fail(Code::kInvalidArgument,
                 fmt::format("datatype {} takes its elements from {}, but {} is filled", datatype_name(datatype),
