@@ -47,8 +47,8 @@ def _functions(source):
     elif source.suffix == ".py":
         for node in ast.walk(ast.parse(source.text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                arguments = node.args
-                parameters = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+                arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+                parameters = sum(a.arg not in ("self", "cls") for a in arguments)
                 yield node.name, node.lineno, node.end_lineno - node.lineno + 1, parameters
 
 

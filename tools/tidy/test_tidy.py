@@ -192,6 +192,7 @@ class BudgetsTest(unittest.TestCase):
         self.assertEqual(self.check("void f(int a, int b, int c, int d, int e);\n"), [])
         self.assertEqual(self.check("void f(int a, int b, int c, int d, int e, std::map<int, int> f);\n"), ["parameters"])
         self.assertEqual(self.check("def f(a, b, c, d, *, e, f):\n    pass\n", "tools/a.py"), ["parameters"])
+        self.assertEqual(self.check("def f(self, a, b, c, d, e):\n    pass\n", "tools/a.py"), [])
 
     def test_a_folder(self):
         sources = [Source("src/CMakeLists.txt", CMAKE)]
