@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
     }
   }
 
-  fmt::print("simdjson {} ({}), flags \"{}\", {} floats, {} bytes, median of {}\n", SIMDJSON_STRINGIFY(SIMDJSON_VERSION),
+  fmt::print("simdjson {} ({}), flags \"{}\", {} floats, {} bytes, median of {}\n",
+             SIMDJSON_STRINGIFY(SIMDJSON_VERSION),
              simdjson::get_active_implementation()->name(), SLUICE_BENCH_FLAGS, kFloats, text.size(), rounds);
   for (const Contender& contender : contenders) fmt::print("{:28} {:.3f} ms\n", contender.name, median(contender.ms));
   const double alone = std::min(median(contenders[0].ms), median(contenders[1].ms));

@@ -85,7 +85,8 @@ void DirectFront::submit(RequestRecord& record) {
   if (record.plan.unknown_model) {
     return stage_.ledger.answer(record.plan.id, fail(Code::kNotFound, "no such model"), now);
   }
-  auto prepared = stage_.model->prepare(make_request(stage_.scenario.model, record.plan, stage_.client_arena), now, now);
+  auto request = make_request(stage_.scenario.model, record.plan, stage_.client_arena);
+  auto prepared = stage_.model->prepare(std::move(request), now, now);
   if (!prepared) {
     const Status status = fail(prepared.error());
     return stage_.ledger.answer(record.plan.id, status, now);

@@ -35,7 +35,9 @@ class ObservingService final : public net::Service {
     std::uint64_t id = 0;
     if (const auto text = headers.get(kRequestField)) std::from_chars(text->data(), text->data() + text->size(), id);
     if (RequestRecord* record = stage_.ledger.find(id)) {
-      if (record->accepted != Time{}) stage_.ledger.findings.add("network", fmt::format("request {} arrives twice", id));
+      if (record->accepted != Time{}) {
+        stage_.ledger.findings.add("network", fmt::format("request {} arrives twice", id));
+      }
       record->accepted = stage_.world.now();
       if (const auto text = headers.get("grpc-timeout")) {
         const auto timeout = grpc_wire::parse_timeout(*text);
@@ -158,7 +160,8 @@ NetworkFront::NetworkFront(Stage& stage) : stage_(stage), replica_(stage) {
   for (io::Loop* loop : stage.client_loops) {
     SimClient& client = clients_.emplace_back();
     client.loop = loop;
-    net::ClientOptions options{.endpoint = replica_.endpoint(), .stream_window_bytes = stage.scenario.stream_window_bytes};
+    net::ClientOptions options{.endpoint = replica_.endpoint(),
+                               .stream_window_bytes = stage.scenario.stream_window_bytes};
     client.grpc = std::make_unique<net::HttpClient>(*loop, options);
     options.protocol = net::Protocol::kHttp1;
     options.max_connections = kRestConnections;

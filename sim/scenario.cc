@@ -185,7 +185,8 @@ std::vector<RequestPlan> draw_probes(const Scenario& scenario, std::uint64_t fir
 std::string describe(const Scenario& s) {
   const auto us = [](Duration d) { return std::chrono::duration_cast<microseconds>(d).count(); };
   return fmt::format(
-      "seed {} {}: max_batch_size {} batching {} preferred {} delay {}us instances {} queue {} priorities {} inline {}; "
+      "seed {} {}: max_batch_size {} batching {} preferred {} delay {}us instances {} queue {} priorities {} inline {}"
+      "; "
       "batch {}us + {}us/row slow {} death {}; loops {} clients {} requests {} latency {}..{}us window {} reset {} "
       "drain {}us losses {}",
       s.seed, s.front == Front::kDirect ? "direct" : "network", s.model.max_batch_size, s.model.batching,

@@ -104,7 +104,9 @@ Status ServedModel::place_input(InputTensor&& given, std::size_t hint, std::vect
     return invalid(fmt::format("model '{}' has no input '{}': expected {}", config_.name, given.name,
                                names_of(metadata_.inputs)));
   }
-  if (inputs[index].datatype != DataType::kInvalid) return invalid(fmt::format("input '{}' is given twice", given.name));
+  if (inputs[index].datatype != DataType::kInvalid) {
+    return invalid(fmt::format("input '{}' is given twice", given.name));
+  }
   if (Status checked = check_input(index, given.tensor); !checked) return checked;
   inputs[index] = std::move(given.tensor);
   return {};

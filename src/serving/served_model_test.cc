@@ -46,7 +46,8 @@ InferRequest good_request(std::int64_t rows = 1, std::int64_t width = 5) {
 class ServedModelTest : public ::testing::Test {
  protected:
   std::unique_ptr<ServedModel> serve(ModelConfig config) {
-    return std::make_unique<ServedModel>(std::move(config), "2", std::make_shared<FunctionModel>(loop_, nullptr), loop_);
+    auto model = std::make_shared<FunctionModel>(loop_, nullptr);
+    return std::make_unique<ServedModel>(std::move(config), "2", std::move(model), loop_);
   }
   Result<PreparedRequest> prepare(InferRequest request) {
     return model_->prepare(std::move(request), Time{microseconds(5)}, Time{microseconds(10)});

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 _SCOPE = re.compile(r"(^|[\s>])(namespace|class|struct|union|enum|extern)\b")
 _TEST_MACRO = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\s*$")
+# The last parameter of a callback whose signature a C library gives.
+_USER_DATA = re.compile(r"void\s*\*\s*(user\w*|context|arg)?\s*$")
 _ACCESS = re.compile(r"^\s*(public|private|protected)\s*:(?!:)")
 
 
@@ -17,7 +19,7 @@ class Function:
     name: str
     start: int        # offset of the head
     end: int          # offset past the closing brace, or past the `;` of a declaration
-    parameters: int   # -1: not counted (a test macro)
+    parameters: int   # -1: not counted (a test macro, a C library's callback)
     is_definition: bool
 
 
@@ -108,8 +110,9 @@ def _add(functions, head, head_start, end, is_definition):
     name = re.search(r"([\w~:]+|operator\s*\S+)\s*$", before)
     if not name or re.search(r"(?<![=!<>])=(?!=)", before.replace("operator=", "").replace("operator==", "")):
         return
-    parameters = -1 if _TEST_MACRO.match(before) else _count_parameters(flat, opening)
-    label = _test_label(stripped) if parameters < 0 else name.group(1)
+    is_test = bool(_TEST_MACRO.match(before))
+    parameters = -1 if is_test else _count_parameters(flat, opening)
+    label = _test_label(stripped) if is_test else name.group(1)
     if not is_definition and not re.search(r"[\w>&*\]]\s+[&*]*[\w~:]+\s*$|^[~\w]+\s*$|operator", before):
         return
     functions.append(Function(label, start, end, parameters, is_definition))
@@ -131,13 +134,13 @@ def _test_label(head):
 
 
 def _count_parameters(flat, opening):
-    depth, commas, content = 0, 0, False
-    for c in flat[opening:]:
-        depth += c in "([{"
-        depth -= c in ")]}"
+    depth, commas, end = 0, 0, opening
+    for end in range(opening, len(flat)):
+        depth += (flat[end] in "([{") - (flat[end] in ")]}")
         if depth == 0:
             break
-        commas += depth == 1 and c == ","
-        content = content or not (c.isspace() or c in "([{")
-    inside = flat[opening + 1:].lstrip()
-    return 0 if not content or inside.startswith("void)") else commas + 1
+        commas += depth == 1 and flat[end] == ","
+    inside = flat[opening + 1:end].strip()
+    if _USER_DATA.search(inside) and commas:
+        return -1
+    return 0 if inside in ("", "void") else commas + 1

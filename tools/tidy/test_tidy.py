@@ -171,6 +171,10 @@ enum class E { kA, kB };
         code = "class A {\n public:\n  virtual void f(int a, std::map<int, int> b) = 0;\n  A(int a);\n  int x = g(1, 2);\n};\n"
         self.assertEqual(self.names(code), [("f", 2), ("A", 1)])
 
+    def test_a_c_library_s_callback_is_not_counted(self):
+        self.assertEqual(self.names("int on_data(S* s, int a, int b, int c, int d, void* user_data) {}"),
+                         [("on_data", -1)])
+
     def test_a_test_macro_has_no_parameters(self):
         self.assertEqual(self.names("TEST(Alpha, Beta) { int x; }"), [("Alpha.Beta", -1)])
 

@@ -1,3 +1,5 @@
+// Accepts connections of one port for one loop, until destroyed. Owner: who called AsioLoop::listen. Thread: the
+// loop's.
 #pragma once
 
 #include <memory>

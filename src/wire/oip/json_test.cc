@@ -150,8 +150,8 @@ TEST_F(JsonTest, NamesTheElementThatDoesNotFit) {
 
 TEST_F(JsonTest, RefusesWhatIsNotJson) {
   for (const char* json : {"", " ", "{", "nonsense", "{\"inputs\":[}", "{\"inputs\":[]} x", "\xff",
-                           "{\"inputs\":[NaN]}", "{'inputs':[]}", "{\"inputs\":[],}", "{\"a\":tru,\"inputs\":[]}", "{\"a\":\"\\ud800\"}",
-                           "{\"a\":[1 2],\"inputs\":[]}", "{\"a\":1e999}"}) {
+                           "{\"inputs\":[NaN]}", "{'inputs':[]}", "{\"inputs\":[],}", "{\"a\":tru,\"inputs\":[]}",
+                           "{\"a\":\"\\ud800\"}", "{\"a\":[1 2],\"inputs\":[]}", "{\"a\":1e999}"}) {
     expect_refused(json, "JSON");
   }
   for (const char* json : {"[]", "1", "\"x\"", "null", "true"}) expect_refused(json, "the request must be an object");
