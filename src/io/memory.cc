@@ -78,8 +78,8 @@ Result<SharedMapping> map_shared_memory(const std::string& name, std::size_t siz
 }
 
 void unmap_shared_memory(const SharedMapping& mapping) {
-  ::munmap(mapping.address, mapping.size);
-  ::close(mapping.descriptor);
+  if (mapping.address != nullptr) ::munmap(mapping.address, mapping.size);
+  if (mapping.descriptor >= 0) ::close(mapping.descriptor);
 }
 
 }  // namespace sluice::io

@@ -56,7 +56,8 @@ AsioListener::~AsioListener() {
 }
 
 void AsioListener::wait() {
-  acceptor_.async_wait(TcpAcceptor::wait_read, [this, &loop = loop_, alive = std::weak_ptr<void>(alive_)](error_code) {
+  acceptor_.async_wait(TcpAcceptor::wait_read, [this, &loop = loop_,
+                                                alive = std::weak_ptr<void>(alive_)](const error_code& /*or its end*/) {
     if (alive.expired()) return;
     const AsioLoop::Turn turn(loop);
     accept_some();

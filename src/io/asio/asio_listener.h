@@ -1,5 +1,5 @@
-// Accepts connections of one port for one loop, until destroyed. Owner: who called AsioLoop::listen. Thread: the
-// loop's.
+// Accepts the connections of one listening socket, some in each turn of its loop, until it is destroyed.
+// Owner: whoever listens; on its loop's thread. A failure to accept is counted and retried.
 #pragma once
 
 #include <memory>

@@ -302,6 +302,8 @@ TEST(AsioLoopTest, AcceptsAgainAfterRunningOutOfDescriptors) {
   std::promise<void> accepted;
   auto listener = on(*loop, [&] { return loop->listen({}, {}, [&](auto) { accepted.set_value(); }); });
   ASSERT_TRUE(listener.has_value());
+  const auto failures = [&] { return (*listener)->accept_failures(); };
+  EXPECT_EQ(on(*loop, failures), 0u);
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
@@ -315,7 +317,7 @@ TEST(AsioLoopTest, AcceptsAgainAfterRunningOutOfDescriptors) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons((*listener)->local().port);
   (void)!::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  while (on(*loop, [&] { return (*listener)->accept_failures(); }) == 0) std::this_thread::yield();
+  while (on(*loop, failures) == 0) std::this_thread::yield();
   for (const int filler : fillers) ::close(filler);
   ::setrlimit(RLIMIT_NOFILE, &before);
   accepted.get_future().wait();
@@ -325,7 +327,8 @@ TEST(AsioLoopTest, AcceptsAgainAfterRunningOutOfDescriptors) {
 
 TEST(AsioLoopTest, AListenerMayBeDestroyedByItsOwnHandler) {
   LoopThread loop;
-  std::promise<void> accepted;
+  constexpr int kClients = 3;
+  std::latch answered(kClients);
   std::unique_ptr<Listener> listener;
   std::vector<std::unique_ptr<Stream>> clients;
   int count = 0;
@@ -333,17 +336,19 @@ TEST(AsioLoopTest, AListenerMayBeDestroyedByItsOwnHandler) {
     listener = *loop->listen({}, {}, [&](auto) {
       ++count;
       listener.reset();
-      accepted.set_value();
     });
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < kClients; ++i) {
       loop->connect(listener->local(), kNever, [&](auto stream) {
         if (stream) clients.push_back(std::move(*stream));
+        answered.count_down();
       });
     }
   });
-  accepted.get_future().wait();
+  answered.wait();
+  while (on(*loop, [&] { return count; }) == 0) std::this_thread::yield();
   run_on(*loop, [&] { clients.clear(); });
   EXPECT_EQ(count, 1);
+  EXPECT_EQ(listener, nullptr);
 }
 
 }  // namespace

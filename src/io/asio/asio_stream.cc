@@ -71,21 +71,27 @@ IoResult AsioStream::write(std::span<const Bytes> parts) {
   return {IoState::kOk, bytes};
 }
 
-void AsioStream::want_read() { wait(TcpSocket::wait_read, reading_, &StreamEvents::on_readable); }
+void AsioStream::want_read() { wait(TcpSocket::wait_read, reading_); }
 
-void AsioStream::want_write() { wait(TcpSocket::wait_write, writing_, &StreamEvents::on_writable); }
+void AsioStream::want_write() { wait(TcpSocket::wait_write, writing_); }
 
-void AsioStream::wait(TcpSocket::wait_type what, Direction& direction, void (StreamEvents::*event)()) {
+void AsioStream::wait(TcpSocket::wait_type what, Direction& direction) {
   SLUICE_CHECK(events_ != nullptr, "set_events() comes before want_read() and want_write()");
   if (direction.waiting || !socket_.is_open()) return;
   direction.waiting = true;
-  // Asio recycles the operation's memory: it is the block that the last wait gave back.
-  socket_.async_wait(what, [this, &direction, event, &loop = loop_, alive = std::weak_ptr<void>(alive_)](error_code) {
-    // Closed or destroyed meanwhile. Any other error shows itself in the read or write that follows.
-    if (alive.expired() || !socket_.is_open()) return;
+  // Asio recycles the operation's memory: it is the block that the last wait gave back. An error shows
+  // itself in the read or write that follows.
+  socket_.async_wait(what, [this, what, &loop = loop_, alive = std::weak_ptr<void>(alive_)](const error_code&) {
+    if (alive.expired() || !socket_.is_open()) return;  // destroyed or closed meanwhile
     const AsioLoop::Turn turn(loop);
-    direction = {};
-    (events_->*event)();  // may destroy the stream
+    // The event is the last thing here: it may destroy the stream.
+    if (what == TcpSocket::wait_read) {
+      reading_ = {};
+      events_->on_readable();
+    } else {
+      writing_ = {};
+      events_->on_writable();
+    }
   });
 }
 

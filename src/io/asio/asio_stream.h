@@ -34,7 +34,7 @@ class AsioStream final : public Stream {
     bool waiting = false;  // a wait is with Asio
     bool stalled = false;  // the last call moved less than was asked
   };
-  void wait(TcpSocket::wait_type what, Direction& direction, void (StreamEvents::*event)());
+  void wait(TcpSocket::wait_type what, Direction& direction);
   IoResult fail_with(int error);
 
   AsioLoop& loop_;
