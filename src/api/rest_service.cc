@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "api/answers.h"
 #include "api/errors.h"
 #include "api/rest_infer.h"
-#include "base/json_writer.h"
 #include "wire/config/pbtxt.h"
 #include "wire/oip/json.h"
+#include "wire/oip/repository.h"
 #include "wire/oip/statistics.h"
 
 namespace sluice::api {
@@ -61,17 +62,12 @@ void answer_model_ready(ServerState& state, net::Exchange& exchange, const Model
 }
 
 void answer_index(ServerState& state, net::Exchange& exchange) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_array();
-  for (const auto& entry : state.models.index()) {
-    json.begin_object().key("name").string(entry.name);
-    if (!entry.version.empty()) json.key("version").string(entry.version);
-    json.key("state").string(serving::model_state_name(entry.state)).key("reason").string(entry.reason);
-    json.end_object();
+  std::vector<oip::IndexEntry> entries;
+  for (auto& entry : state.models.index()) {
+    entries.push_back({std::move(entry.name), std::move(entry.version),
+                       std::string(serving::model_state_name(entry.state)), std::move(entry.reason)});
   }
-  json.end_array();
-  respond_json(exchange, 200, std::move(out));
+  respond_json(exchange, 200, oip::encode_repository_index(entries));
 }
 
 // What is wrong with the names in a path, if anything.
