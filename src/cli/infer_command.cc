@@ -9,6 +9,7 @@
 #include "cli/api_client.h"
 #include "cli/commands.h"
 #include "cli/request_builder.h"
+#include "wire/grpc/framing.h"
 #include "wire/grpc/infer_reader.h"
 #include "wire/oip/json.h"
 
@@ -34,7 +35,7 @@ Result<InferResponse> infer_grpc(ApiClient& client, InferRequest request) {
   if (!message) return std::unexpected(std::move(message.error()));
   grpc_wire::InferReader reader(grpc_wire::InferMessage::kResponse, client.arena(), {});
   const auto prefix = grpc_wire::message_prefix(static_cast<std::uint32_t>(message->size()));
-  if (auto status = reader.feed(as_bytes({prefix.data(), prefix.size()})); !status) return std::unexpected(status.error());
+  if (auto status = reader.feed(as_bytes(std::string_view(prefix.data(), prefix.size()))); !status) return std::unexpected(status.error());
   if (auto status = reader.feed(as_bytes(*message)); !status) return std::unexpected(status.error());
   return reader.take_response();
 }
