@@ -60,7 +60,12 @@ int check(const ConfigFlags& flags) {
   const engine::EngineContext context{runtime.compute(), arena, runtime.loop()};
   serving::EngineSet engines;
   engines.add(engine::make_identity_engine(context));
-  engines.add(engine::make_onnx_engine(context, {.library = flags.onnxruntime}));
+  auto onnx = engine::make_onnx_engine(context, {.library = flags.onnxruntime});
+  if (!onnx) {
+    fmt::print(stderr, "sluice config check: {}\n", onnx.error().message);
+    return 1;
+  }
+  engines.add(std::move(*onnx));
   int bad = 0;
   for (const auto& entry : listing->models) bad += check_model(entry, engines, flags.print);
   fmt::print("{} models, {} versions that cannot be served\n", listing->models.size(), bad);

@@ -67,7 +67,12 @@ Replica::Replica(const ServeOptions& options)
       servers_(runtime_.loops().size()) {
   const engine::EngineContext context{runtime_.compute(), arena_, runtime_.loop()};
   engines_.add(engine::make_identity_engine(context));
-  engines_.add(engine::make_onnx_engine(context, {.library = options_.onnxruntime_library}));
+  auto onnx = engine::make_onnx_engine(context, {.library = options_.onnxruntime_library, .log = &log_});
+  if (onnx) {
+    engines_.add(std::move(*onnx));
+  } else {
+    log_.warning("ONNX models cannot be served", {{"reason", onnx.error().message}});
+  }
   models_ = std::make_unique<serving::ModelRegistry>(engines_, runtime_.compute(), runtime_.loop(), log_);
   ServerMetadata metadata;
   metadata.version = options_.version;
