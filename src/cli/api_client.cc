@@ -34,11 +34,6 @@ std::string model_path(const std::string& model, const std::string& version) {
   return version.empty() ? "/v2/models/" + model : "/v2/models/" + model + "/versions/" + version;
 }
 
-std::string error_text(std::string_view body) {
-  auto parsed = oip::parse_error(body);
-  return parsed ? *parsed : std::string(body);
-}
-
 ApiClient::ApiClient(const io::Endpoint& endpoint, net::Protocol protocol, Duration timeout)
     : runtime_(client_runtime()), arena_({.name = "client"}), timeout_(timeout) {
   io::run_on(loop(), [&] {
@@ -65,7 +60,7 @@ Result<net::ClientResponse> ApiClient::call(net::Method method, std::string targ
   });
   auto response = future.get();
   if (response && response->status >= 400) {
-    return fail(code_of_status(response->status), fmt::format("{} {}", response->status, error_text(response->body)));
+    return fail(code_of_status(response->status), fmt::format("{} {}", response->status, oip::parse_error(response->body)));
   }
   return response;
 }

@@ -38,7 +38,5 @@ class ApiClient {
 
 // "/v2/models/m" or "/v2/models/m/versions/1"
 std::string model_path(const std::string& model, const std::string& version);
-// The text of {"error":"..."}, or the body itself.
-std::string error_text(std::string_view body);
 
 }  // namespace sluice::cli

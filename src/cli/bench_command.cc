@@ -66,7 +66,7 @@ class Template {
                 [done = std::move(done)](Result<net::ClientResponse> response) mutable {
                   if (!response) return done(fail(std::move(response.error())));
                   if (response->status != 200) {
-                    return done(fail(Code::kUnknown, fmt::format("{} {}", response->status, error_text(response->body))));
+                    return done(fail(Code::kUnknown, fmt::format("{} {}", response->status, oip::parse_error(response->body))));
                   }
                   done({});
                 });

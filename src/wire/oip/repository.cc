@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
-#include "wire/oip/json.h"
 
 namespace sluice::oip {
 namespace {
@@ -43,18 +42,6 @@ Result<std::vector<IndexEntry>> parse_repository_index(std::string_view text) {
     entries.push_back({text_of(each, "name"), text_of(each, "version"), text_of(each, "state"), text_of(each, "reason")});
   }
   return entries;
-}
-
-Result<std::string> parse_error(std::string_view text) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element document;
-  const simdjson::padded_string padded(text);
-  std::string_view message;
-  if (parser.parse(padded).get(document) != simdjson::SUCCESS ||
-      document["error"].get(message) != simdjson::SUCCESS) {
-    return fail(Code::kInvalidArgument, "not an error body: expected {\"error\":\"...\"}");
-  }
-  return std::string(message);
 }
 
 }  // namespace sluice::oip

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "wire/oip/json.h"
 #include "wire/oip/statistics.h"
 
 namespace sluice::oip {
@@ -18,13 +17,6 @@ TEST(RepositoryIndex, ReadsWhatItWrites) {
 TEST(RepositoryIndex, RefusesWhatIsNotAnArray) {
   EXPECT_EQ(parse_repository_index("{\"name\":1}").error().code, Code::kInvalidArgument);
   EXPECT_EQ(parse_repository_index("[").error().code, Code::kInvalidArgument);
-}
-
-TEST(ErrorBody, TextSurvivesItsEscapes) {
-  const auto text = parse_error("{\"error\":\"a \\\"b\\\" \\u00e9\"}");
-  ASSERT_TRUE(text);
-  EXPECT_EQ(*text, "a \"b\" \xc3\xa9");
-  EXPECT_FALSE(parse_error("plain text"));
 }
 
 TEST(Statistics, CountsAndDurationsReadBack) {
