@@ -46,7 +46,7 @@ TEST(BuildRequest, ErrorsNameTheFlag) {
 TEST(ParseNpy, ReadsAVersionOneFile) {
   Arena arena({});
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";
-  header.resize(54, ' ');
+  header.resize(118, ' ');
   std::string file = "\x93NUMPY";
   file += '\x01';
   file += '\0';
