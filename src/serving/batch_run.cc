@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "serving/split.h"
+#include "serving/rows/split.h"
 
 namespace sluice::serving {
 namespace {

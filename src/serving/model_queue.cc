@@ -56,6 +56,7 @@ class ModelQueue::State : public std::enable_shared_from_this<ModelQueue::State>
   void end(QueueRequest& request, Status status);
   void fail_request(QueueRequest& request, Error error, FailureReason reason);
   void fail_at_home(std::unique_ptr<QueueRequest> request, Error error, FailureReason reason);
+  void fail_expired(std::vector<std::unique_ptr<QueueRequest>> expired);
   void tell_drained();
   void on_time();
   void set_timer();
@@ -236,20 +237,29 @@ void ModelQueue::State::collect(Time now, Turn& turn) {
   decisions_.clear();
 }
 
+// Until nothing is left: what is carried out may add to the turn.
 void ModelQueue::State::carry_out(Turn& turn) {
-  if (turn.set_timer) call_on(loop_, [self = shared_from_this()] { self->set_timer(); });
-  for (auto& request : turn.expired) {
-    fail_at_home(std::move(request),
-                Error{Code::kDeadlineExceeded, "the request's deadline passed while it waited in the queue"},
-                FailureReason::kRejected);
-  }
-  // A model on its own threads gets its next batch before the answers of the last are handed over.
-  while (!turn.ready.empty() || !turn.finished.empty()) {
-    if (turn.ready.empty() || (inline_ && !turn.finished.empty())) {
+  for (;;) {
+    if (std::exchange(turn.set_timer, false)) {
+      call_on(loop_, [self = shared_from_this()] { self->set_timer(); });
+    } else if (!turn.expired.empty()) {
+      fail_expired(std::exchange(turn.expired, {}));
+    } else if (!turn.finished.empty() && (inline_ || turn.ready.empty())) {
+      // A model on its own threads gets its next batch before the answers of the last are handed over.
       hand_over(turn.finished.pop());
-    } else {
+    } else if (!turn.ready.empty()) {
       begin(turn.ready.pop(), turn);
+    } else {
+      return;
     }
+  }
+}
+
+void ModelQueue::State::fail_expired(std::vector<std::unique_ptr<QueueRequest>> expired) {
+  for (auto& request : expired) {
+    fail_at_home(std::move(request),
+                 Error{Code::kDeadlineExceeded, "the request's deadline passed while it waited in the queue"},
+                 FailureReason::kRejected);
   }
 }
 

@@ -29,7 +29,7 @@
 #include "io/loop.h"
 #include "model/infer.h"
 #include "serving/batcher.h"
-#include "serving/reshape.h"
+#include "serving/rows/reshape.h"
 #include "stats/model_stats.h"
 
 namespace sluice::serving {

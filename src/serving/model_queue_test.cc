@@ -13,6 +13,29 @@ using std::chrono::microseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// A loop whose clock moves by itself: each look costs a microsecond.
+class TickingLoop final : public io::Loop {
+ public:
+  explicit TickingLoop(io::Loop& loop) : loop_(loop) {}
+  Time now() const override { return loop_.now() + microseconds(++looks_); }
+  std::int64_t wall_ms() const override { return loop_.wall_ms(); }
+  void post(Function<void()> task) override { loop_.post(std::move(task)); }
+  bool on_loop_thread() const override { return loop_.on_loop_thread(); }
+  void defer(Function<void()> task) override { loop_.defer(std::move(task)); }
+  io::TimerQueue& timers() override { return loop_.timers(); }
+  Result<std::unique_ptr<io::Listener>> listen(const io::Endpoint& at, const io::ListenOptions& options,
+                                               AcceptHandler on_accept) override {
+    return loop_.listen(at, options, std::move(on_accept));
+  }
+  void connect(const io::Endpoint& to, Time deadline, ConnectHandler done) override {
+    loop_.connect(to, deadline, std::move(done));
+  }
+
+ private:
+  io::Loop& loop_;
+  mutable std::int64_t looks_ = 0;
+};
+
 class ModelQueueTest : public ::testing::Test {
  protected:
   // A queue of int32 rows in front of `body`, on the executor or, with `inline_model`, on the home loop.
@@ -334,6 +357,27 @@ TEST_F(ModelQueueTest, ARequestThatEndsInANestedSubmitHasNoTicket) {
   EXPECT_TRUE(second->ok());
   EXPECT_TRUE(third->ok());
   queue_->cancel(first_ticket);  // long over
+}
+
+TEST_F(ModelQueueTest, ADeadlineThatPassesWhileAnInlineBatchEndsIsNotForgotten) {
+  TickingLoop clock(timers_);
+  std::shared_ptr<Outcome> late, patient;
+  auto model = std::make_shared<FunctionModel>(clock, nullptr, [&](const engine::Batch& batch) {
+    if (!late) {
+      // While the only instance runs; the first one's deadline has passed when it ends.
+      late = std::make_shared<Outcome>();
+      late = submit(a_, {2}, {.deadline = clock.now() + microseconds(2)});
+      patient = submit(a_, {3}, {.deadline = clock.now() + microseconds(900)});
+    }
+    return identity_of(batch);
+  });
+  ModelQueue::Options options{.batcher = batching(1), .output_names = {"out"}};
+  queue_ = std::make_unique<ModelQueue>(options, model, std::make_shared<ModelStats>("m", "1"), clock);
+  EXPECT_TRUE(submit(a_, {1})->ok());
+  EXPECT_EQ(late->code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(patient->ok());
+  EXPECT_EQ(queue_->in_flight(), 0u);
+  queue_.reset();  // before its clock
 }
 
 TEST_F(ModelQueueTest, RequestsWithEqualKeysAndOtherShapesDoNotShareABatch) {

@@ -12,7 +12,7 @@
 #include "model/infer.h"
 #include "model/model_config.h"
 #include "serving/model_queue.h"
-#include "serving/reshape.h"
+#include "serving/rows/reshape.h"
 #include "stats/model_stats.h"
 
 namespace sluice::serving {

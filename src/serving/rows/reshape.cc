@@ -1,4 +1,4 @@
-#include "serving/reshape.h"
+#include "serving/rows/reshape.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "serving/split.h"
+#include "serving/rows/split.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
