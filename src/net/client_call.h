@@ -15,6 +15,9 @@
 
 namespace sluice::net {
 
+namespace h2 {
+struct StreamState;
+}
 class ClientSession;
 
 struct ClientCall {
@@ -25,7 +28,7 @@ struct ClientCall {
   ClientSession* session = nullptr;  // null until begin()
   bool waiting = false;
   std::list<ClientCall*>::iterator waiting_place;  // meaningful while it waits
-  std::int32_t stream_id = 0;  // HTTP/2
+  h2::StreamState* stream = nullptr;  // HTTP/2's
   std::uint64_t body_bytes = 0;
   bool cancelled = false;      // nothing more is delivered
 };

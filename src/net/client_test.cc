@@ -72,18 +72,20 @@ class ClientServerTest : public ::testing::TestWithParam<std::tuple<Protocol, st
   }
   std::vector<Code> codes() const {
     std::vector<Code> codes;
-    for (const auto& result : results_) codes.push_back(!result ? Code::kUnknown : *result ? Code::kOk : result->error().code);
+    for (const auto& result : results_) {
+      codes.push_back(!result ? Code::kUnknown : *result ? Code::kOk : result->error().code);
+    }
     return codes;
   }
 
   io::SimWorld world_{std::get<1>(GetParam())};
   io::Loop& server_loop_ = world_.make_loop("server");
   io::Loop& client_loop_ = world_.make_loop("client");
+  std::vector<std::optional<Result<ClientResponse>>> results_;
   TestService service_;
   std::optional<HttpServer> server_;
   std::optional<HttpClient> client_;
   io::Endpoint at_;
-  std::vector<std::optional<Result<ClientResponse>>> results_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ClientServerTest,
@@ -229,7 +231,8 @@ TEST_P(ClientServerTest, BreakingNetworksEndEveryCallOnce) {
   connect({.max_connections = 2});
   world_.network().reset_chance = 0.02;
   for (int i = 0; i < 150; ++i) {
-    send(post(world_.random().chance(0.5) ? "/echo" : "/stream?bytes=20000", random_body(world_.random().below(20000))));
+    const char* target = world_.random().chance(0.5) ? "/echo" : "/stream?bytes=20000";
+    send(post(target, random_body(world_.random().below(20000))));
     world_.run_for(milliseconds(1));
   }
   run(seconds(60));
@@ -261,21 +264,19 @@ TEST_P(ClientServerTest, DrainingUnderLoadLosesNothingAccepted) {
   EXPECT_EQ(server_->counters().connections_open, 0u);
 }
 
-TEST_P(ClientServerTest, ASlowReaderIsBoundedAndLeavesOthersAlone) {
+TEST_P(ClientServerTest, AStreamRunsAheadOfItsReaderByTheLimitOnly) {
   ServerLimits limits;
   limits.max_unsent_bytes = 100000;
   serve(limits);
   connect({.max_connections = 2, .stream_window_bytes = 65535, .connection_window_bytes = 65535});
-
-  // Takes the head and then nothing: its handler is never given the room that on_data would need.
-  send(get("/stream?bytes=30000000"));
+  send(get("/stream?bytes=10000000"));
   world_.network().window_bytes = 20000;
-  run(milliseconds(200));
-  EXPECT_LT(service_.written, 30000000u);
-  EXPECT_LE(server_->counters().bytes_written + 2 * limits.max_unsent_bytes + 600000,
-            server_->counters().bytes_written + 30000000u);
-  EXPECT_GE(service_.written + 1000, server_->counters().bytes_written * 9 / 10);
-  EXPECT_LE(service_.written, server_->counters().bytes_written + limits.max_unsent_bytes + 600000);
+  for (int i = 0; i < 100; ++i) {
+    run(milliseconds(1));
+    constexpr std::size_t kOutputBytes = 600000;  // what waits for the socket
+    EXPECT_LE(service_.written, server_->counters().bytes_written + limits.max_unsent_bytes + kOutputBytes);
+  }
+  EXPECT_GT(service_.written, 100000u);
   EXPECT_TRUE(ask(get("/early")));
 }
 

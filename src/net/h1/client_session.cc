@@ -196,7 +196,8 @@ void ClientSessionH1::broken(const Error& reason) {
   input_ = Input::kClosed;
   ClientCall* call = std::exchange(call_, nullptr);
   if (!call) return;
-  host_.call_failed(*call, {Code::kUnavailable, fmt::format("connection to {}: {}", connection_.peer(), reason.message)});
+  host_.call_failed(*call,
+                    {Code::kUnavailable, fmt::format("connection to {}: {}", connection_.peer(), reason.message)});
 }
 
 Time ClientSessionH1::deadline() const {

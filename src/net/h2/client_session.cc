@@ -65,7 +65,8 @@ bool ClientSessionH2::has_room() const {
 
 // 2^30 requests use them up; then the connection has had its time.
 bool ClientSessionH2::identifiers_left() const {
-  return nghttp2_session_get_next_stream_id(ng()) <= static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
+  constexpr std::uint32_t kLastIdentifier = std::numeric_limits<std::int32_t>::max();
+  return nghttp2_session_get_next_stream_id(ng()) <= kLastIdentifier;
 }
 
 ClientSessionH2::ClientStream& ClientSessionH2::acquire() {
@@ -126,9 +127,10 @@ void ClientSessionH2::submit(ClientStream& stream) {
   stream.finished = true;
   const nghttp2_data_provider body = provider(stream);
   auto* state = static_cast<StreamState*>(&stream);
-  stream.id = nghttp2_submit_request(ng(), nullptr, fields().data(), fields().size(), size > 0 ? &body : nullptr, state);
+  const nghttp2_data_provider* source = size > 0 ? &body : nullptr;
+  stream.id = nghttp2_submit_request(ng(), nullptr, fields().data(), fields().size(), source, state);
   SLUICE_CHECK(stream.id > 0, "no memory for an HTTP/2 request");
-  stream.call->stream_id = stream.id;
+  stream.call->stream = &stream;
   push_body(stream, std::move(request.body));
 }
 
@@ -139,7 +141,7 @@ ClientCall* ClientSessionH2::release(ClientStream& stream) {
 }
 
 void ClientSessionH2::cancel(ClientCall& call) {
-  auto& stream = static_cast<ClientStream&>(*find(call.stream_id));
+  auto& stream = static_cast<ClientStream&>(*call.stream);
   release(stream);
   nghttp2_submit_rst_stream(ng(), NGHTTP2_FLAG_NONE, stream.id, NGHTTP2_CANCEL);
   connection_.schedule();
