@@ -25,6 +25,7 @@ bool lower(const std::string& a, const std::string& b) { return a.size() != b.si
 // Immutable once it is published.
 struct Snapshot {
   std::map<std::string, std::vector<Version>, std::less<>> models;  // versions ascending
+  bool told = false;  // what there is to serve: false until the first load_all() or publish()
 
   Version& at(const std::string& name, const std::string& version) {
     std::vector<Version>& versions = models[name];
@@ -151,6 +152,7 @@ void ModelRegistry::State::load_all(const RepositoryListing& listing, Function<v
   {
     const std::lock_guard lock(mutex_);
     change([&](Snapshot& next) {
+      next.told = true;
       for (const ModelEntry& entry : listing.models) {
         if (entry.error || entry.versions.empty()) {
           const std::string reason = entry.error ? entry.error->message : "no version to load";
@@ -227,6 +229,7 @@ Status ModelRegistry::State::warm_up(engine::BatchModel& model, const ModelConfi
 void ModelRegistry::State::publish(std::shared_ptr<ServedModel> model) {
   const std::lock_guard lock(mutex_);
   change([&](Snapshot& next) {
+    next.told = true;
     next.at(model->config().name, model->version()) = {model->version(), ModelState::kReady, "", model};
   });
 }
@@ -334,7 +337,7 @@ std::vector<ModelIndexEntry> ModelRegistry::index() const {
 
 bool ModelRegistry::ready(bool strict) const {
   const auto snapshot = state_->snapshot();
-  return std::ranges::all_of(snapshot->models, [&](const auto& model) {
+  return snapshot->told && std::ranges::all_of(snapshot->models, [&](const auto& model) {
     return std::ranges::all_of(model.second, [&](const Version& version) {
       return version.state == ModelState::kReady || (!strict && version.state == ModelState::kUnavailable);
     });

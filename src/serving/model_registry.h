@@ -40,7 +40,8 @@ class ModelRegistry {
   Result<std::vector<std::string>> ready_versions(std::string_view name) const;
   std::vector<std::shared_ptr<ServedModel>> ready_models() const;
   std::vector<ModelIndexEntry> index() const;
-  // Every model of the repository is loaded or has failed, and none failed if `strict`.
+  // Every model of the repository is loaded or has failed, and none failed if `strict`. False before load_all()
+  // and publish(): a server that listens already is not ready by having nothing yet.
   bool ready(bool strict) const;
 
   // Loads all of a repository's models; `done` runs on timer_loop once each is ready or has failed.

@@ -124,6 +124,11 @@ class Registry : public ::testing::Test {
   std::unique_ptr<ModelRegistry> registry_ = std::make_unique<ModelRegistry>(engines_, runtime_.compute(), loop_, log_);
 };
 
+TEST_F(Registry, IsNotReadyBeforeItKnowsWhatToLoad) {
+  EXPECT_FALSE(registry_->ready(false));
+  EXPECT_FALSE(registry_->ready(true));
+}
+
 TEST_F(Registry, AnEmptyRepositoryIsLoadedAtOnce) {
   load({});
   EXPECT_TRUE(registry_->ready(true));

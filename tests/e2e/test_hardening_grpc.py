@@ -86,7 +86,7 @@ class GrpcTest(unittest.TestCase):
         self.refused(self.request([1, 1], raw, datatype="FP99"), CODE.INVALID_ARGUMENT, "FP99")
         self.refused(self.request([1, 1], raw, name="OTHER"), CODE.INVALID_ARGUMENT, "OTHER")
         self.refused(self.request([1, 1], raw, model="nothing"), CODE.NOT_FOUND, "nothing")
-        self.refused(self.request([1, 1], raw, model="../echo"), CODE.INVALID_ARGUMENT)
+        self.refused(self.request([1, 1], raw, model="../echo"), CODE.NOT_FOUND, "../echo")
         request = self.request([1, 1], raw)
         request.model_version = "9"
         self.refused(request, CODE.NOT_FOUND, "9")
