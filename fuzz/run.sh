@@ -13,7 +13,8 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz >/dev/null || exit 1
-cmake --build build/fuzz --target "${targets[@]}" >build/fuzz/build.log 2>&1 || { tail -n 40 build/fuzz/build.log; exit 1; }
+cmake --build build/fuzz --target "${targets[@]}" >build/fuzz/build.log 2>&1 ||
+  { tail -n 40 build/fuzz/build.log; exit 1; }
 
 passed=0 failed=0
 for target in "${targets[@]}"; do

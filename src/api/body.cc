@@ -88,6 +88,7 @@ Result<oip::JsonBody> BodyCollector::finish() {
   body.binary.shape = {static_cast<std::int64_t>(binary_bytes_)};
   body.binary.data = binary_.bytes();
   body.binary.owner = binary_;
+  body.readable_past_json = kJsonPaddingBytes;
   return body;
 }
 
