@@ -10,7 +10,8 @@
 namespace {
 
 class EmptyHandler final : public inference::GRPCInferenceService::CallbackService {
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const inference::ModelInferRequest* request,
+  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
+                                       const inference::ModelInferRequest* request,
                                        inference::ModelInferResponse* response) override {
     response->set_model_name(request->model_name());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

@@ -30,8 +30,9 @@ Status BodyCollector::begin(const net::RequestHead& head) {
 Status BodyCollector::allocate(std::size_t body_bytes) {
   json_bytes_ = json_length_.value_or(body_bytes);
   if (json_bytes_ > body_bytes) {
-    return fail(Code::kInvalidArgument, fmt::format("inference-header-content-length is {}, but the body has only {} bytes",
-                                                    json_bytes_, body_bytes));
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("inference-header-content-length is {}, but the body has only {} bytes", json_bytes_, body_bytes));
   }
   binary_bytes_ = body_bytes - json_bytes_;
   auto json = arena_.allocate(json_bytes_ + kJsonPaddingBytes);
@@ -80,7 +81,8 @@ Result<oip::JsonBody> BodyCollector::finish() {
     chunks_ = {};
   }
   if (filled_ != json_bytes_ + binary_bytes_) {
-    return fail(Code::kInvalidArgument, fmt::format("the body ended after {} of {} bytes", filled_, json_bytes_ + binary_bytes_));
+    return fail(Code::kInvalidArgument,
+                fmt::format("the body ended after {} of {} bytes", filled_, json_bytes_ + binary_bytes_));
   }
   oip::JsonBody body;
   body.json = as_text({json_.data(), json_bytes_});

@@ -105,7 +105,8 @@ class SmallHandler final : public net::RequestHandler {
     }
     if (received_[0] != 0) return fail(Code::kUnimplemented, "compressed messages are not supported");
     std::uint32_t length = 0;
-    for (std::size_t i = 1; i < grpc_wire::kPrefixBytes; ++i) length = length << 8 | static_cast<unsigned char>(received_[i]);
+    for (std::size_t i = 1; i < grpc_wire::kPrefixBytes; ++i)
+      length = length << 8 | static_cast<unsigned char>(received_[i]);
     const std::string_view message = std::string_view(received_).substr(grpc_wire::kPrefixBytes);
     if (message.size() != length) {
       return fail(Code::kInvalidArgument,

@@ -100,9 +100,9 @@ TEST(GrpcService, ErrorsHaveTheirCodeAndText) {
 TEST(GrpcService, RefusesAMalformedTimeoutAndAMethodThatIsNotPost) {
   TestServer server;
   server.add_identity("m");
-  const auto bad_timeout = server.call(net::Method::kPost, path("ServerLive"), std::string(5, '\0'),
-                                       {{"content-type", "application/grpc"}, {"te", "trailers"}, {"grpc-timeout", "1x"}},
-                                       net::Protocol::kHttp2);
+  const auto bad_timeout = server.call(
+      net::Method::kPost, path("ServerLive"), std::string(5, '\0'),
+      {{"content-type", "application/grpc"}, {"te", "trailers"}, {"grpc-timeout", "1x"}}, net::Protocol::kHttp2);
   const auto status = bad_timeout.trailers.get("grpc-status") ? bad_timeout.trailers.get("grpc-status")
                                                               : bad_timeout.headers.get("grpc-status");
   EXPECT_EQ(status, "3");
@@ -114,11 +114,13 @@ TEST(GrpcService, RefusesAMalformedTimeoutAndAMethodThatIsNotPost) {
 TEST(GrpcService, HealthFollowsReadiness) {
   TestServer server;
   const auto check = [&](const std::string& service) {
-    const std::string message = service.empty() ? "" : "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
+    const std::string message =
+        service.empty() ? "" : "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
     return server.grpc("/grpc.health.v1.Health/Check", net::frame_message(message));
   };
   EXPECT_EQ(check(""), grpc_wire::encode_health_response(grpc_wire::HealthStatus::kServing));
-  EXPECT_EQ(check("inference.GRPCInferenceService"), grpc_wire::encode_health_response(grpc_wire::HealthStatus::kServing));
+  EXPECT_EQ(check("inference.GRPCInferenceService"),
+            grpc_wire::encode_health_response(grpc_wire::HealthStatus::kServing));
   EXPECT_EQ(check("other").error().code, Code::kNotFound);
   server.state().draining = true;
   EXPECT_EQ(check(""), grpc_wire::encode_health_response(grpc_wire::HealthStatus::kNotServing));

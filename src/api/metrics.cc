@@ -53,7 +53,8 @@ void write_triton_durations(PrometheusWriter& out, const Models& models) {
     DurationStat ModelStatsSnapshot::*success;
   };
   constexpr std::array kFamilies = {
-      Family{"nv_inference_request_duration_us", "Cumulative time of requests, end to end", &ModelStatsSnapshot::success},
+      Family{"nv_inference_request_duration_us", "Cumulative time of requests, end to end",
+             &ModelStatsSnapshot::success},
       Family{"nv_inference_queue_duration_us", "Cumulative time in the queue", &ModelStatsSnapshot::queue},
       Family{"nv_inference_compute_input_duration_us", "Cumulative time of assembling inputs",
              &ModelStatsSnapshot::compute_input},

@@ -73,8 +73,9 @@ void answer_index(ServerState& state, net::Exchange& exchange) {
 // What is wrong with the names in a path, if anything.
 Status check_names(const ModelPath& path) {
   if (!is_model_name(path.model)) {
-    return fail(Code::kInvalidArgument,
-                fmt::format("'{}' cannot be a model's name: letters, digits, '.', '_' and '-', at most 256", path.model));
+    return fail(
+        Code::kInvalidArgument,
+        fmt::format("'{}' cannot be a model's name: letters, digits, '.', '_' and '-', at most 256", path.model));
   }
   if (!path.version.empty() && !is_model_version(path.version)) {
     return fail(Code::kInvalidArgument, fmt::format("version '{}' is not a number", path.version));
@@ -83,7 +84,8 @@ Status check_names(const ModelPath& path) {
 }
 
 std::unique_ptr<net::RequestHandler> open_infer(ServerState& state, net::Exchange& exchange, const ModelPath& path) {
-  auto handler = std::make_unique<RestInferHandler>(state, exchange, std::string(path.model), std::string(path.version));
+  auto handler =
+      std::make_unique<RestInferHandler>(state, exchange, std::string(path.model), std::string(path.version));
   if (!handler->begin()) return nullptr;
   return handler;
 }

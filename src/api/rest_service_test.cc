@@ -120,7 +120,8 @@ TEST(RestService, MetricsNameEveryStage) {
   for (const auto stage : kStageNames) {
     EXPECT_THAT(page.body, HasSubstr("stage=\"" + std::string(stage) + "\"")) << stage;
   }
-  EXPECT_THAT(page.body, HasSubstr("sluice_batches_closed_total{model=\"m\",version=\"1\",reason=\"instance_free\"} 1\n"));
+  EXPECT_THAT(page.body,
+              HasSubstr("sluice_batches_closed_total{model=\"m\",version=\"1\",reason=\"instance_free\"} 1\n"));
 }
 
 }  // namespace

@@ -64,8 +64,9 @@ class TestServer {
 
   using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
-  net::ClientResponse call(net::Method method, const std::string& target, std::string body = "", HeaderList headers = {},
-                           net::Protocol protocol = net::Protocol::kHttp1, bool metrics = false) {
+  net::ClientResponse call(net::Method method, const std::string& target, std::string body = "",
+                           HeaderList headers = {}, net::Protocol protocol = net::Protocol::kHttp1,
+                           bool metrics = false) {
     net::ClientRequest request{.method = method, .target = target, .headers = std::move(headers)};
     if (!body.empty()) request.body.emplace_back(std::move(body));
     std::optional<Result<net::ClientResponse>> answer;

@@ -56,11 +56,13 @@ Result<net::ClientResponse> ApiClient::call(net::Method method, std::string targ
   auto future = promise.get_future();
   io::run_on(loop(), [&] {
     net::ClientRequest request{method, target, std::move(headers), std::move(body), deadline()};
-    client_->send(std::move(request), [&](Result<net::ClientResponse> response) { promise.set_value(std::move(response)); });
+    client_->send(std::move(request),
+                  [&](Result<net::ClientResponse> response) { promise.set_value(std::move(response)); });
   });
   auto response = future.get();
   if (response && response->status >= 400) {
-    return fail(code_of_status(response->status), fmt::format("{} {}", response->status, oip::parse_error(response->body)));
+    return fail(code_of_status(response->status),
+                fmt::format("{} {}", response->status, oip::parse_error(response->body)));
   }
   return response;
 }

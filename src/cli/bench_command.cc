@@ -66,7 +66,8 @@ class Template {
                 [done = std::move(done)](Result<net::ClientResponse> response) mutable {
                   if (!response) return done(fail(std::move(response.error())));
                   if (response->status != 200) {
-                    return done(fail(Code::kUnknown, fmt::format("{} {}", response->status, oip::parse_error(response->body))));
+                    return done(
+                        fail(Code::kUnknown, fmt::format("{} {}", response->status, oip::parse_error(response->body))));
                   }
                   done({});
                 });
@@ -110,7 +111,8 @@ void wait_with_progress(std::future<void>& finished, io::Loop& loop, LoadGenerat
       share = generator.progress();
       completed = generator.result().completed;
     });
-    fmt::print(stderr, "\r[{:<40}] {:3.0f} %  {} answered", std::string(static_cast<std::size_t>(share * 40), '='), share * 100, completed);
+    fmt::print(stderr, "\r[{:<40}] {:3.0f} %  {} answered", std::string(static_cast<std::size_t>(share * 40), '='),
+               share * 100, completed);
     std::fflush(stderr);
   }
   if (draw) fmt::print(stderr, "\r{:80}\r", "");
@@ -182,15 +184,23 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   command->add_option("--url", flags->url, "The server's address")->capture_default_str();
   command->add_option("--protocol", flags->protocol, "grpc, http (HTTP/1.1) or http2")->capture_default_str()
       ->check(CLI::IsMember({"grpc", "http", "http2"}));
-  auto* rate = command->add_option("--rate", flags->load.rate, "Open loop: requests per second")->check(CLI::PositiveNumber);
+  auto* rate =
+      command->add_option("--rate", flags->load.rate, "Open loop: requests per second")->check(CLI::PositiveNumber);
   command->add_option("--concurrency,-c", flags->load.concurrency, "Closed loop: requests at a time")
       ->capture_default_str()->check(CLI::Range(1, 16384))->excludes(rate);
-  command->add_option("--duration", flags->duration_s, "Seconds measured")->capture_default_str()->check(CLI::Range(0.01, 86400.0));
-  command->add_option("--warmup", flags->warmup_s, "Seconds before")->capture_default_str()->check(CLI::Range(0.0, 3600.0));
+  command->add_option("--duration", flags->duration_s, "Seconds measured")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 86400.0));
+  command->add_option("--warmup", flags->warmup_s, "Seconds before")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--requests,-n", flags->load.max_requests, "Stop after so many");
   command->add_flag("!--uniform", flags->load.poisson, "Open loop: even gaps instead of Poisson arrivals");
-  command->add_option("--connections", flags->connections, "Connections; default by protocol and load")->check(CLI::Range(1, 4096));
-  command->add_option("--timeout", flags->timeout_s, "Seconds a request may take")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--connections", flags->connections, "Connections; default by protocol and load")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--timeout", flags->timeout_s, "Seconds a request may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_option("--input,-i", flags->request.inputs, "NAME=VALUE, as in sluice infer; default: random");
   command->add_option("--shape", flags->request.shapes, "NAME=1,3,224,224 where the model leaves it open");
   command->add_option("--output,-o", flags->request.outputs, "An output to ask for; default: all");

@@ -60,7 +60,8 @@ std::string plot_latencies(const HdrHistogram& latency_ns, int rows, int width) 
   const std::int64_t most = std::max<std::int64_t>(1, *std::ranges::max_element(counts));
   std::string out;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const auto bar = static_cast<std::size_t>(std::llround(static_cast<double>(counts[i]) * width / static_cast<double>(most)));
+    const auto bar =
+        static_cast<std::size_t>(std::llround(static_cast<double>(counts[i]) * width / static_cast<double>(most)));
     out += fmt::format("  <= {:>10.3f} ms |{:<{}}| {}\n", edges[i] / 1e6, std::string(bar, '#'), width, counts[i]);
   }
   return out;
@@ -77,9 +78,10 @@ std::string format_report(const BenchReport& report) {
   for (const double p : kPercentiles) out += fmt::format("  p{:g} {:.3f}", p, to_ms(result.latency_ns.percentile(p)));
   out += fmt::format("  max {:.3f}\n", to_ms(result.latency_ns.max()));
   const ServerStages& stages = report.stages;
-  out += fmt::format("  in the server, mean us: queue {:.1f}  input {:.1f}  infer {:.1f}  output {:.1f}; {:.2f} rows a batch\n",
-                     stages.queue_us, stages.compute_input_us, stages.compute_infer_us, stages.compute_output_us,
-                     stages.rows_per_batch);
+  out += fmt::format(
+      "  in the server, mean us: queue {:.1f}  input {:.1f}  infer {:.1f}  output {:.1f}; {:.2f} rows a batch\n",
+      stages.queue_us, stages.compute_input_us, stages.compute_infer_us, stages.compute_output_us,
+      stages.rows_per_batch);
   return out + plot_latencies(result.latency_ns, 16, 50);
 }
 
@@ -94,7 +96,11 @@ std::string format_report_json(const BenchReport& report) {
   json.key("requests_per_second").number(throughput(result));
   json.key("latency_ms").begin_object();
   for (const double p : kPercentiles) json.key(fmt::format("p{:g}", p)).number(to_ms(result.latency_ns.percentile(p)));
-  json.key("max").number(to_ms(result.latency_ns.max())).key("mean").number(result.latency_ns.mean() / 1e6).end_object();
+  json.key("max")
+      .number(to_ms(result.latency_ns.max()))
+      .key("mean")
+      .number(result.latency_ns.mean() / 1e6)
+      .end_object();
   json.key("server").begin_object().key("queue_us").number(report.stages.queue_us);
   json.key("compute_input_us").number(report.stages.compute_input_us);
   json.key("compute_infer_us").number(report.stages.compute_infer_us);

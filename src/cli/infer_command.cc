@@ -35,7 +35,8 @@ Result<InferResponse> infer_grpc(ApiClient& client, InferRequest request) {
   if (!message) return std::unexpected(std::move(message.error()));
   grpc_wire::InferReader reader(grpc_wire::InferMessage::kResponse, client.arena(), {});
   const auto prefix = grpc_wire::message_prefix(static_cast<std::uint32_t>(message->size()));
-  if (auto status = reader.feed(as_bytes(std::string_view(prefix.data(), prefix.size()))); !status) return std::unexpected(status.error());
+  if (auto status = reader.feed(as_bytes(std::string_view(prefix.data(), prefix.size()))); !status)
+    return std::unexpected(status.error());
   if (auto status = reader.feed(as_bytes(*message)); !status) return std::unexpected(status.error());
   return reader.take_response();
 }
@@ -75,7 +76,8 @@ void print_outputs(const InferResponse& response) {
     const auto data = json.find("\"data\":");
     std::string values = data == std::string::npos ? "(binary)" : json.substr(data + 7, json.rfind("}]") - data - 7);
     if (values.size() > kMaxValuesShown) values = values.substr(0, values.rfind(',', kMaxValuesShown)) + ", ...]";
-    fmt::print("{} {}{} {}\n", output.name, datatype_name(output.tensor.datatype), shape_to_string(output.tensor.shape), values);
+    fmt::print("{} {}{} {}\n", output.name, datatype_name(output.tensor.datatype), shape_to_string(output.tensor.shape),
+               values);
   }
 }
 

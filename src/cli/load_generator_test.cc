@@ -37,7 +37,8 @@ class SerialServer {
 
 LoadResult run(io::SimWorld& world, SerialServer& server, const LoadOptions& options) {
   io::Loop& loop = world.make_loop("client");
-  auto generator = std::make_unique<LoadGenerator>(loop, options, [&](LoadGenerator::Done done) { server.send(std::move(done)); });
+  auto generator =
+      std::make_unique<LoadGenerator>(loop, options, [&](LoadGenerator::Done done) { server.send(std::move(done)); });
   bool finished = false;
   loop.post([&] { generator->start([&] { finished = true; }); });
   EXPECT_TRUE(world.run_until([&] { return finished; }, 10min));
@@ -70,7 +71,8 @@ TEST(LoadGenerator, StopsAtItsCountAndDropsBeyondItsBound) {
   EXPECT_EQ(run(world, server, {.concurrency = 2, .warmup = 0s, .duration = 1h, .max_requests = 50}).completed, 50U);
   io::SimWorld other(1);
   SerialServer slow(other, 1s);
-  const auto result = run(other, slow, {.rate = 100, .warmup = 0s, .duration = 1s, .max_outstanding = 10, .poisson = false});
+  const auto result =
+      run(other, slow, {.rate = 100, .warmup = 0s, .duration = 1s, .max_outstanding = 10, .poisson = false});
   EXPECT_EQ(result.completed + result.dropped, 100U);
   EXPECT_GT(result.dropped, 85U);
 }

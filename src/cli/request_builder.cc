@@ -29,7 +29,8 @@ Result<Assignments> parse_assignments(const std::vector<std::string>& flags, std
     }
     const std::string name = text.substr(0, equals);
     if (std::ranges::find(model.inputs, name, &TensorMetadata::name) == model.inputs.end()) {
-      return fail(Code::kInvalidArgument, fmt::format("{} '{}': model '{}' has no input '{}'", flag, text, model.name, name));
+      return fail(Code::kInvalidArgument,
+                  fmt::format("{} '{}': model '{}' has no input '{}'", flag, text, model.name, name));
     }
     assignments[name] = text.substr(equals + 1);
   }
@@ -143,7 +144,8 @@ Result<Tensor> build_input(const TensorMetadata& input, const std::string& value
                            std::uint64_t seed, Arena& arena) {
   const Shape shape = given ? *given : with_free_dimensions_one(input.shape);
   if (value == "random") return random_tensor(input, shape, seed, arena);
-  if (value == "zeros" && input.datatype != DataType::kBytes) return filled_tensor(input.datatype, shape, nullptr, arena);
+  if (value == "zeros" && input.datatype != DataType::kBytes)
+    return filled_tensor(input.datatype, shape, nullptr, arena);
   if (value.starts_with('@')) return tensor_of_file(input, shape, value.substr(1), arena);
   return tensor_of_json(input, given ? *given : shape_of_json(value), value, arena);
 }
@@ -184,7 +186,8 @@ Result<Tensor> parse_npy(std::string_view file, Arena& arena) {
   const auto bad = [](std::string text) { return fail(Code::kInvalidArgument, "NumPy file: " + std::move(text)); };
   if (file.size() < 12 || !file.starts_with("\x93NUMPY")) return bad("the magic bytes are missing");
   const bool version2 = file[6] >= 2;
-  std::size_t header_size = static_cast<unsigned char>(file[8]) | static_cast<std::size_t>(static_cast<unsigned char>(file[9])) << 8;
+  std::size_t header_size =
+      static_cast<unsigned char>(file[8]) | static_cast<std::size_t>(static_cast<unsigned char>(file[9])) << 8;
   if (version2) {
     header_size |= static_cast<std::size_t>(static_cast<unsigned char>(file[10])) << 16 |
                    static_cast<std::size_t>(static_cast<unsigned char>(file[11])) << 24;
@@ -231,7 +234,8 @@ Result<InferRequest> build_request(const RequestFlags& flags, const ModelMetadat
     std::optional<Shape> shape;
     if (const auto text = shapes->find(input.name); text != shapes->end()) {
       auto parsed = parse_shape(text->second);
-      if (!parsed) return fail(Code::kInvalidArgument, fmt::format("--shape {}: {}", input.name, parsed.error().message));
+      if (!parsed)
+        return fail(Code::kInvalidArgument, fmt::format("--shape {}: {}", input.name, parsed.error().message));
       shape = std::move(*parsed);
     }
     auto tensor = build_input(input, value == values->end() ? "random" : value->second, shape, seed++, arena);

@@ -35,7 +35,8 @@ void add_flags(CLI::App& command, ServeFlags& flags) {
                      "A folder in Triton's layout: <model>/config.pbtxt, <model>/<version>/model.onnx");
   command.add_option("--host,--http-address", flags.host, "The address to bind; all others may call then")
       ->default_str("127.0.0.1");
-  command.add_option("--http-port", options.http.port, "HTTP/1.1, HTTP/2 and gRPC; 0 = any free port")->default_val(8000);
+  command.add_option("--http-port", options.http.port, "HTTP/1.1, HTTP/2 and gRPC; 0 = any free port")
+      ->default_val(8000);
   command.add_option("--grpc-port", options.grpc.port, "gRPC; 0 = any free port")->default_val(8001);
   command.add_option("--metrics-port", options.metrics.port, "Prometheus; 0 = any free port")->default_val(8002);
   command.add_option("--exit-timeout-secs", options.exit_timeout_s, "How long a drain may take")

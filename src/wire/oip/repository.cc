@@ -39,7 +39,8 @@ Result<std::vector<IndexEntry>> parse_repository_index(std::string_view text) {
   }
   std::vector<IndexEntry> entries;
   for (const simdjson::dom::element each : array) {
-    entries.push_back({text_of(each, "name"), text_of(each, "version"), text_of(each, "state"), text_of(each, "reason")});
+    entries.push_back(
+        {text_of(each, "name"), text_of(each, "version"), text_of(each, "state"), text_of(each, "reason")});
   }
   return entries;
 }
