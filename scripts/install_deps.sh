@@ -11,7 +11,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 want=${1:---build}
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config git ca-certificates
-  libboost1.81-dev libssl-dev libnghttp2-dev libsimdjson-dev libfmt-dev libcli11-dev
+  libboost1.81-dev libssl-dev libnghttp2-dev libsimdjson-dev libfmt-dev libcli11-dev libjemalloc-dev
   libprotobuf-dev protobuf-compiler
   python3 python3-numpy python3-pil python3-grpcio python3-protobuf curl fonts-dejavu-core)
 test_packages=(libgtest-dev libgmock-dev libgrpc++-dev protobuf-compiler-grpc nghttp2-client python3-h2

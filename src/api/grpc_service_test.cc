@@ -113,6 +113,7 @@ TEST(GrpcService, RefusesAMalformedTimeoutAndAMethodThatIsNotPost) {
 
 TEST(GrpcService, HealthFollowsReadiness) {
   TestServer server;
+  server.add_identity("m");
   const auto check = [&](const std::string& service) {
     const std::string message =
         service.empty() ? "" : "\x0a" + std::string(1, static_cast<char>(service.size())) + service;

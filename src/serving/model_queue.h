@@ -42,7 +42,7 @@ struct PreparedRequest {
   std::string id;
   Time deadline = kNever;              // of the queue
   std::uint32_t priority = 0;
-  RequestTimes times;                  // received is set
+  RequestTimes times;                  // received is set; queued too, or it is read from the clock
 };
 
 class ModelQueue {

@@ -95,6 +95,7 @@ Result<PreparedRequest> ServedModel::prepare(InferRequest&& request, Time receiv
   prepared.deadline = queue_deadline(level, request.timeout_us, now);
   prepared.id = std::move(request.id);
   prepared.times.received = received;
+  prepared.times.queued = now;
   return prepared;
 }
 

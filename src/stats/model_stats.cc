@@ -15,6 +15,10 @@ std::optional<Duration> between(Time from, Time to) {
   return std::max(to - from, Duration::zero());
 }
 
+DurationStat total_of(const HdrHistogram& values) {
+  return {.count = static_cast<std::uint64_t>(values.count()), .ns = static_cast<std::uint64_t>(values.sum())};
+}
+
 }  // namespace
 
 void ModelStats::AtomicDuration::add(Duration d, std::uint64_t n) {
@@ -31,19 +35,15 @@ ModelStats::ModelStats(std::string name, std::string version) : name_(std::move(
 }
 
 void ModelStats::record_success(const RequestTimes& times, std::int64_t wall_ms) {
-  const auto stage = [this](Stage which, Time from, Time to, AtomicDuration* total) {
-    const auto taken = between(from, to);
-    if (!taken) return;
-    stages_[static_cast<std::size_t>(which)]->record(to_ns(*taken));
-    if (total) total->add(*taken);
+  const auto stage = [this](Stage which, Time from, Time to) {
+    if (const auto taken = between(from, to)) stages_[static_cast<std::size_t>(which)]->record(to_ns(*taken));
   };
-  stage(Stage::kWireIn, times.received, times.queued, nullptr);
-  stage(Stage::kQueue, times.queued, times.taken, &queue_);
-  stage(Stage::kAssembly, times.taken, times.compute_start, &compute_input_);
-  stage(Stage::kCompute, times.compute_start, times.compute_end, &compute_infer_);
-  stage(Stage::kWireOut, times.compute_end, times.encoded, &compute_output_);
-  stage(Stage::kTotal, times.received, times.encoded, nullptr);
-  success_.add(between(times.received, times.encoded).value_or(Duration::zero()));
+  stage(Stage::kWireIn, times.received, times.queued);
+  stage(Stage::kQueue, times.queued, times.taken);
+  stage(Stage::kAssembly, times.taken, times.compute_start);
+  stage(Stage::kCompute, times.compute_start, times.compute_end);
+  stage(Stage::kWireOut, times.compute_end, times.encoded);
+  stage(Stage::kTotal, times.received, times.encoded);
   last_inference_ms_.store(static_cast<std::uint64_t>(wall_ms), std::memory_order_relaxed);
 }
 
@@ -78,12 +78,7 @@ ModelStatsSnapshot ModelStats::snapshot() const {
   out.last_inference_ms = last_inference_ms_.load(std::memory_order_relaxed);
   out.inference_count = inference_count_.load(std::memory_order_relaxed);
   out.execution_count = execution_count_.load(std::memory_order_relaxed);
-  out.success = success_.load();
   out.fail = fail_.load();
-  out.queue = queue_.load();
-  out.compute_input = compute_input_.load();
-  out.compute_infer = compute_infer_.load();
-  out.compute_output = compute_output_.load();
   for (std::size_t i = 0; i < failures_.size(); ++i) out.failures[i] = failures_[i].load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < close_reasons_.size(); ++i) {
     out.close_reasons[i] = close_reasons_[i].load(std::memory_order_relaxed);
@@ -91,6 +86,12 @@ ModelStatsSnapshot ModelStats::snapshot() const {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     out.stages[i] = std::make_shared<const HdrHistogram>(stages_[i]->snapshot());
   }
+  // Triton's sums are those of the stages: nothing is counted twice on the request path.
+  out.success = total_of(*out.stages[static_cast<std::size_t>(Stage::kTotal)]);
+  out.queue = total_of(*out.stages[static_cast<std::size_t>(Stage::kQueue)]);
+  out.compute_input = total_of(*out.stages[static_cast<std::size_t>(Stage::kAssembly)]);
+  out.compute_infer = total_of(*out.stages[static_cast<std::size_t>(Stage::kCompute)]);
+  out.compute_output = total_of(*out.stages[static_cast<std::size_t>(Stage::kWireOut)]);
   {
     const std::lock_guard lock(batches_mutex_);
     out.batches = batches_;

@@ -76,6 +76,7 @@ class ModelStats {
 
   // One request: its stages, and as in Triton's statistics one count in each of success, queue and
   // compute_* (a request's share of its batch is the whole batch's time).
+  // received and encoded are set: a success is what has its total time.
   void record_success(const RequestTimes& times, std::int64_t wall_ms);
   void record_failure(FailureReason reason, Duration total);
   // One batch that ran: `rows`, and how long its stages took.
@@ -96,7 +97,7 @@ class ModelStats {
   };
   std::string name_, version_;
   std::atomic<std::uint64_t> last_inference_ms_{0}, inference_count_{0}, execution_count_{0};
-  AtomicDuration success_, fail_, queue_, compute_input_, compute_infer_, compute_output_;
+  AtomicDuration fail_;
   std::array<std::atomic<std::uint64_t>, 4> failures_{};
   std::array<std::atomic<std::uint64_t>, 6> close_reasons_{};
   std::array<std::unique_ptr<AtomicHdrHistogram>, 6> stages_;

@@ -37,11 +37,11 @@ TEST(ModelStats, CountsASuccessInEveryStageItReached) {
 
 TEST(ModelStats, LeavesOutStagesThatWereNotReached) {
   ModelStats stats("ocr", "1");
-  stats.record_success({.received = at(100), .queued = at(110)}, 1);
+  stats.record_success({.received = at(100), .queued = at(110), .encoded = at(150)}, 1);
   const ModelStatsSnapshot got = stats.snapshot();
   EXPECT_EQ(stage(got, Stage::kWireIn).count(), 1);
   EXPECT_EQ(stage(got, Stage::kQueue).count(), 0);
-  EXPECT_EQ(stage(got, Stage::kTotal).count(), 0);
+  EXPECT_EQ(stage(got, Stage::kTotal).count(), 1);
   EXPECT_EQ(got.queue.count, 0U);
   EXPECT_EQ(got.success.count, 1U);
 }
