@@ -7,6 +7,10 @@
 
 namespace sluice::net {
 
+ConnectionContext::ConnectionContext(io::Loop& loop) : loop_(loop), read_block_(kReadBlockBytes) {}
+
+ConnectionContext::~ConnectionContext() { buried_.clear(); }
+
 void ConnectionContext::schedule(Connection& connection) {
   if (connection.scheduled_) return;
   connection.scheduled_ = true;

@@ -67,8 +67,8 @@ class ConnectionOwner {
 // list of those to look at when the loop's turn ends.
 class ConnectionContext : public std::enable_shared_from_this<ConnectionContext> {
  public:
-  explicit ConnectionContext(io::Loop& loop) : loop_(loop), read_block_(kReadBlockBytes) {}
-  ~ConnectionContext() { buried_.clear(); }
+  explicit ConnectionContext(io::Loop& loop);
+  ~ConnectionContext();
 
   io::Loop& loop() { return loop_; }
   MutableBytes read_block() { return read_block_; }
