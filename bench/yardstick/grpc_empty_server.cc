@@ -1,4 +1,5 @@
-// The yardstick: gRPC C++'s callback API with a handler that does nothing but answer. It prints
+// The yardstick: gRPC C++'s callback API with a handler that does nothing but answer; for the model "echo" it gives
+// the tensor back. It prints
 // "listening PORT" and runs until its standard input ends.
 #include <grpcpp/grpcpp.h>
 
@@ -14,6 +15,13 @@ class EmptyHandler final : public inference::GRPCInferenceService::CallbackServi
                                        const inference::ModelInferRequest* request,
                                        inference::ModelInferResponse* response) override {
     response->set_model_name(request->model_name());
+    if (request->model_name() == "echo") {
+      auto* output = response->add_outputs();
+      output->set_name("OUTPUT0");
+      output->set_datatype(request->inputs(0).datatype());
+      *output->mutable_shape() = request->inputs(0).shape();
+      response->add_raw_output_contents(request->raw_input_contents(0));
+    }
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
