@@ -73,6 +73,12 @@ void ServerSession::recycle(ServerStream& stream) {
   if (idle_.size() < kMaxIdleStreams && gone->head_bytes <= kMaxIdleHeadBytes) idle_.push_back(std::move(gone));
 }
 
+bool ServerSession::received(Bytes bytes) {
+  const bool good = SessionBase::received(bytes);
+  if (!good) ++shared_.counters.protocol_errors;
+  return good;
+}
+
 void ServerSession::begin_headers(const nghttp2_frame& frame) {
   head_since_ = connection_.now();
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return;
@@ -168,8 +174,7 @@ void ServerSession::frame_received(StreamState* state, const nghttp2_frame& fram
       if ((frame.hd.flags & NGHTTP2_FLAG_ACK) == 0) return control_frame();
       if (std::memcmp(frame.ping.opaque_data, kDrainPing.data(), kDrainPing.size()) == 0) finish_drain();
       return;
-    case NGHTTP2_SETTINGS:
-    case NGHTTP2_PRIORITY: return control_frame();
+    case NGHTTP2_SETTINGS: return control_frame();
     default: return;
   }
 }

@@ -19,6 +19,7 @@ class ServerSession final : public SessionBase {
   ServerSession(Connection& connection, ServerShared& shared);
   ~ServerSession() override;
 
+  bool received(Bytes bytes) override;
   void end_of_input() override;
   void advance() override;
   bool notify_writable() override;
