@@ -17,7 +17,8 @@ SERVICE = "inference.GRPCInferenceService"
 def load_messages():
     """Debian's protoc (protobuf-compiler) writes a module for Debian's python3-protobuf."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["protoc", f"--proto_path={PROTO_FOLDER}", f"--python_out={folder}", "inference.proto"],
+        subprocess.run(["protoc", f"--proto_path={PROTO_FOLDER}", f"--python_out={folder}", "inference.proto",
+                        "model_config.proto"],
                        check=True)
         sys.path.insert(0, folder)
         try:

@@ -32,6 +32,7 @@ ninja -C build/release sluice
 say "serving build/sample_repository"
 scripts/make_sample_repository.sh build/sample_repository
 work=$(mktemp -d)
+: > "$work/stdout"
 if [ "$check" = yes ]; then exec 3>"$work/stderr"; else exec 3>&2; fi
 build/release/sluice serve --repository build/sample_repository "$@" >"$work/stdout" 2>&3 &
 server=$!

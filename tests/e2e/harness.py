@@ -203,5 +203,5 @@ def main():
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     result = unittest.TextTestRunner(verbosity=2).run(suite)
     bad = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - bad} passed, {bad} failed", flush=True)
+    print(f"{max(0, result.testsRun - bad)} passed, {bad} failed", flush=True)
     sys.exit(1 if bad else 0)
