@@ -28,6 +28,7 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+export LSAN_OPTIONS=suppressions=$root/tests/sanitizers/lsan.supp:print_suppressions=0
 export SLUICE=$root/build/release/sluice
 
 fail() {  # NAME [LOG]: counts one failure and shows the end of its log
