@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxSipBytes = 2000;
 constexpr Duration kMaxSipPause = milliseconds(1);
 constexpr Duration kMaxStay = milliseconds(20);
-constexpr std::string_view kLengthField = "content-length:";
+constexpr std::string_view kLengthField = "\r\ncontent-length:";  // not inference-header-content-length
 
 }  // namespace
 
