@@ -51,7 +51,8 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string request(std::uint32_t stream, std::string method, std::string path, int flags,
                            const Fields& more = {}) {
-  Fields fields = {{":method", std::move(method)}, {":scheme", "http"}, {":authority", "a"}, {":path", std::move(path)}};
+  Fields fields = {
+      {":method", std::move(method)}, {":scheme", "http"}, {":authority", "a"}, {":path", std::move(path)}};
   fields.insert(fields.end(), more.begin(), more.end());
   return frame(kHeaders, flags | kEndHeaders, stream, field_block(fields));
 }
