@@ -45,4 +45,14 @@ Result<std::vector<ModelStatsSnapshot>> collect_statistics(const ServerState& st
   return statistics;
 }
 
+std::vector<oip::IndexEntry> repository_index(const ServerState& state, bool only_ready) {
+  std::vector<oip::IndexEntry> entries;
+  for (auto& entry : state.models.index()) {
+    if (only_ready && entry.state != serving::ModelState::kReady) continue;
+    entries.push_back({std::move(entry.name), std::move(entry.version),
+                       std::string(serving::model_state_name(entry.state)), std::move(entry.reason)});
+  }
+  return entries;
+}
+
 }  // namespace sluice::api

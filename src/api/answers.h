@@ -6,6 +6,7 @@
 
 #include "api/oip_service.h"
 #include "stats/model_stats.h"
+#include "wire/oip/repository.h"
 
 namespace sluice::api {
 
@@ -18,5 +19,8 @@ Result<ModelMetadata> describe_model(const ServerState& state, std::string_view 
 // Of one model (all its ready versions, or one), or of all when `name` is "".
 Result<std::vector<ModelStatsSnapshot>> collect_statistics(const ServerState& state, std::string_view name,
                                                            std::string_view version);
+
+// Every model and version the replica knows, or only those that are ready.
+std::vector<oip::IndexEntry> repository_index(const ServerState& state, bool only_ready);
 
 }  // namespace sluice::api

@@ -12,6 +12,7 @@
 #include "api/infer_call.h"
 #include "wire/grpc/framing.h"
 #include "wire/grpc/messages.h"
+#include "wire/grpc/repository_messages.h"
 #include "wire/grpc/statistics.h"
 
 namespace sluice::api {
@@ -19,6 +20,9 @@ namespace {
 
 // The requests of everything but inference are a name and a version.
 inline constexpr std::size_t kMaxSmallMessageBytes = 64 * 1024;
+
+// A message's length is 32 bits (gRPC) and protobuf's own limit is 2 GiB; the rest is for the outputs' metadata.
+inline constexpr std::size_t kMaxResponseBytes = (std::size_t{2} << 30) - (std::size_t{16} << 20);
 
 // When the client gives up: grpc-timeout counts from the head's arrival. An error when it is malformed.
 Result<Time> client_deadline(const net::RequestHead& head) {
@@ -61,6 +65,12 @@ class GrpcInferHandler final : public InferHandler {
     send_error(status.error());
   }
   void send_response(InferResponse response) override {
+    std::size_t bytes = 0;
+    for (const OutputTensor& output : response.outputs) bytes += output.tensor.data.size();
+    if (bytes > kMaxResponseBytes) {
+      return send_error({Code::kResourceExhausted,
+                         fmt::format("the outputs have {} bytes, a gRPC response takes {}", bytes, kMaxResponseBytes)});
+    }
     respond_grpc(exchange_, grpc_wire::encode_infer_response(response));
   }
   void send_error(const Error& error) override { respond_grpc_error(exchange_, error); }
@@ -160,6 +170,20 @@ Result<std::string> model_statistics(ServerState& state, std::string_view messag
   return grpc_wire::encode_model_statistics(*statistics);
 }
 
+Result<std::string> model_config(ServerState& state, std::string_view message) {
+  const auto ref = grpc_wire::parse_model_ref(message);
+  if (!ref) return std::unexpected(ref.error());
+  const auto model = state.models.find(ref->name, ref->version);
+  if (!model) return std::unexpected(model.error());
+  return grpc_wire::encode_model_config((*model)->config());
+}
+
+Result<std::string> index_of_repository(ServerState& state, std::string_view message) {
+  const auto only_ready = grpc_wire::parse_index_request(message);
+  if (!only_ready) return std::unexpected(only_ready.error());
+  return grpc_wire::encode_repository_index(repository_index(state, *only_ready));
+}
+
 // "" is the server as a whole; the inference service is known by its name; others are NOT_FOUND, as
 // grpc.health.v1 says.
 Result<std::string> health_check(ServerState& state, std::string_view message) {
@@ -185,6 +209,8 @@ constexpr std::array kSmallRoutes = {
     Route{"/inference.GRPCInferenceService/ServerMetadata", server_metadata},
     Route{"/inference.GRPCInferenceService/ModelMetadata", model_metadata},
     Route{"/inference.GRPCInferenceService/ModelStatistics", model_statistics},
+    Route{"/inference.GRPCInferenceService/ModelConfig", model_config},
+    Route{"/inference.GRPCInferenceService/RepositoryIndex", index_of_repository},
     Route{"/grpc.health.v1.Health/Check", health_check},
 };
 

@@ -111,6 +111,21 @@ TEST(GrpcService, RefusesAMalformedTimeoutAndAMethodThatIsNotPost) {
   EXPECT_EQ(get.trailers.get("grpc-status") ? get.trailers.get("grpc-status") : get.headers.get("grpc-status"), "12");
 }
 
+TEST(GrpcService, ConfigIndexAndStatistics) {
+  TestServer server;
+  server.add_identity("m");
+  const auto ref = grpc_wire::encode_model_ref({"m", "1"});
+  const auto config = server.grpc(path("ModelConfig"), net::frame_message(ref));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(*config, HasSubstr("identity"));
+  const auto index = server.grpc(path("RepositoryIndex"), net::frame_message(""));
+  ASSERT_TRUE(index);
+  EXPECT_THAT(*index, HasSubstr("READY"));
+  EXPECT_TRUE(server.grpc(path("ModelStatistics"), net::frame_message(ref)));
+  const auto unknown = net::frame_message(grpc_wire::encode_model_ref({"none", ""}));
+  EXPECT_EQ(server.grpc(path("ModelConfig"), unknown).error().code, Code::kNotFound);
+}
+
 TEST(GrpcService, HealthFollowsReadiness) {
   TestServer server;
   server.add_identity("m");

@@ -62,12 +62,7 @@ void answer_model_ready(ServerState& state, net::Exchange& exchange, const Model
 }
 
 void answer_index(ServerState& state, net::Exchange& exchange) {
-  std::vector<oip::IndexEntry> entries;
-  for (auto& entry : state.models.index()) {
-    entries.push_back({std::move(entry.name), std::move(entry.version),
-                       std::string(serving::model_state_name(entry.state)), std::move(entry.reason)});
-  }
-  respond_json(exchange, 200, oip::encode_repository_index(entries));
+  respond_json(exchange, 200, oip::encode_repository_index(repository_index(state, false)));
 }
 
 // What is wrong with the names in a path, if anything.
