@@ -32,7 +32,7 @@ TEST(ModelConfigMessage, SaysWhatTheTextSays) {
 TEST(RepositoryIndexMessage, CarriesEveryEntry) {
   const std::vector<oip::IndexEntry> entries = {{"a", "1", "READY", ""}, {"b", "", "UNAVAILABLE", "no file"}};
   inference::RepositoryIndexResponse response;
-  ASSERT_TRUE(response.ParseFromString(encode_repository_index(entries)));
+  ASSERT_TRUE(response.ParseFromString(grpc_wire::encode_repository_index(entries)));
   ASSERT_EQ(response.models_size(), 2);
   EXPECT_EQ(response.models(0).state(), "READY");
   EXPECT_EQ(response.models(1).reason(), "no file");
