@@ -109,10 +109,9 @@ void ServerExchange::resume_body() {
 bool ServerExchange::count_body(std::size_t bytes) {
   body_bytes_ += bytes;
   if (body_bytes_ <= shared_.limits.max_body_bytes) return true;
-  refuse(413, {Code::kResourceExhausted,
-               fmt::format("the request's body has {}{} bytes, the limit is {}",
-                           head_.content_length ? "" : "at least ", head_.content_length.value_or(body_bytes_),
-                           shared_.limits.max_body_bytes)});
+  const std::string size = head_.content_length ? std::to_string(*head_.content_length) : "too many";
+  refuse(413, {Code::kResourceExhausted, fmt::format("the request's body has {} bytes, the limit is {}", size,
+                                                     shared_.limits.max_body_bytes)});
   return false;
 }
 
