@@ -95,7 +95,8 @@ std::size_t ServerSession::take_head(Bytes bytes) {
     refuse_input(400, Code::kInvalidArgument, fmt::format("malformed head: {}", scanner_.problem()));
   } else if (size > shared_.limits.max_header_bytes) {
     refuse_input(431, Code::kResourceExhausted,
-                 fmt::format("the request's head is longer than allowed, the limit is {} bytes", shared_.limits.max_header_bytes));
+                 fmt::format("the request's head is longer than allowed, the limit is {} bytes",
+                             shared_.limits.max_header_bytes));
   } else if (state == HeadScanner::State::kMore) {
     return 0;
   } else {
