@@ -17,7 +17,7 @@ import oip_grpc
 
 REQUESTS = 20_000
 WARM_UP = 8_000
-WARM_UP_PICTURES = 100  # the runtime's workspace grows to what its busiest moment needs
+WARM_UP_PICTURES = 20  # of each worker, so that batches of every size have run: each has a workspace of its own
 WORKERS = 4
 MAX_GROWTH = 0.05
 LENGTHS = (1, 16, 300, 5_000, 40_000)
@@ -86,7 +86,8 @@ class MemoryTest(unittest.TestCase):
         with Server("--repository", repository.path).wait_ready() as server:
             messages = oip_grpc.load_messages()
             workers = [Worker(server, messages, seed) for seed in range(WORKERS)]
-            self.run_all(workers, WARM_UP_PICTURES, Worker.read_pictures)
+            for callers in [*range(1, WORKERS + 1)] * 2:
+                self.run_all(workers[:callers], WARM_UP_PICTURES * callers, Worker.read_pictures)
             self.run_all(workers, WARM_UP)
             before = server.rss_kb()
             self.run_all(workers, REQUESTS)
