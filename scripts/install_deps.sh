@@ -41,7 +41,8 @@ if [ ! -e "$cache/complete" ]; then
   out=$work/out; mkdir -p "$out/llhttp/include" "$out/llhttp/src" "$out/onnxruntime/lib" "$out/models"
 
   echo "fetching llhttp (Debian node-llhttp)"
-  (cd "$work" && apt-get download -qq node-llhttp 2>/dev/null && dpkg -x node-llhttp_*.deb llhttp)
+  apt-cache show node-llhttp >/dev/null 2>&1 || "${sudo_[@]}" apt-get update -qq  # an image without apt's lists
+  (cd "$work" && apt-get download -qq node-llhttp && dpkg -x node-llhttp_*.deb llhttp)
   cp "$work"/llhttp/usr/share/include/llhttp/llhttp.h "$out/llhttp/include/"
   cp "$work"/llhttp/usr/share/llhttp/*.c "$out/llhttp/src/"
 
