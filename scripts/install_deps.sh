@@ -42,7 +42,7 @@ if [ ! -e "$cache/complete" ]; then
 
   echo "fetching llhttp (Debian node-llhttp)"
   apt-cache show node-llhttp >/dev/null 2>&1 || "${sudo_[@]}" apt-get update -qq  # an image without apt's lists
-  (cd "$work" && apt-get download -qq node-llhttp && dpkg -x node-llhttp_*.deb llhttp)
+  (cd "$work" && apt-get download -qq -o APT::Sandbox::User=root node-llhttp && dpkg -x node-llhttp_*.deb llhttp)
   cp "$work"/llhttp/usr/share/include/llhttp/llhttp.h "$out/llhttp/include/"
   cp "$work"/llhttp/usr/share/llhttp/*.c "$out/llhttp/src/"
 
