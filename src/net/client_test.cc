@@ -211,6 +211,54 @@ TEST_P(ClientServerTest, CancelledAtRandomTimesNothingIsLostOrToldTwice) {
   EXPECT_EQ(server_->counters().requests_open, 0u);
 }
 
+// Cancels its own call from inside of the chosen callback, and asks again from its last one.
+class Quitter final : public ResponseHandler {
+ public:
+  enum class When : std::uint8_t { kHead, kData };
+  Quitter(HttpClient& client, When when, std::vector<Code>& told) : client_(client), when_(when), told_(told) {}
+
+  void on_head(ClientResponseHead) override { quit(When::kHead); }
+  void on_data(Bytes) override {
+    EXPECT_FALSE(quit_) << "data after cancel()";
+    quit(When::kData);
+  }
+  void on_end(const Headers&) override { ADD_FAILURE() << "it was cancelled"; }
+  void on_error(const Error& error) override {
+    told_.push_back(error.code);
+    client_.send(ClientRequest{.target = "/early"}, [&told = told_](Result<ClientResponse> response) {
+      told.push_back(response ? Code::kOk : response.error().code);
+    });
+  }
+  CallId id = 0;
+
+ private:
+  void quit(When when) {
+    if (when != when_) return;
+    quit_ = true;
+    client_.cancel(id);
+  }
+
+  HttpClient& client_;
+  const When when_;
+  std::vector<Code>& told_;
+  bool quit_ = false;
+};
+
+TEST_P(ClientServerTest, ACallMayBeCancelledFromItsOwnCallbacks) {
+  serve();
+  connect();
+  for (const Quitter::When when : {Quitter::When::kHead, Quitter::When::kData}) {
+    std::vector<Code> told;
+    auto handler = std::make_unique<Quitter>(*client_, when, told);
+    Quitter& quitter = *handler;
+    quitter.id = client_->send(post("/echo", random_body(300000)), std::move(handler));
+    run();
+    EXPECT_THAT(told, ::testing::ElementsAre(Code::kCancelled, Code::kOk));
+  }
+  EXPECT_EQ(client_->open_calls(), 0u);
+  EXPECT_EQ(service_.handlers, 0);
+}
+
 TEST_P(ClientServerTest, ADeadlineEndsTheCallOnBothSides) {
   serve();
   connect();

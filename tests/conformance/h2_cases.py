@@ -9,6 +9,7 @@ The path must answer 200 to GET and anything but a hang to POST. Last line: `N p
 """
 
 import argparse
+import importlib
 import struct
 import sys
 
@@ -378,7 +379,7 @@ def main():
     arguments = parser.parse_args()
     host, _, port = arguments.target.rpartition(":")
     TARGET.update(host=host, port=int(port), path=arguments.path)
-    import h2_semantics  # noqa: F401  its cases follow those of this file
+    importlib.import_module("h2_semantics")  # its cases follow those of this file
     selected = [function for function in CASES if arguments.only in function.__name__]
     return 0 if selected and run(selected) else 1
 
