@@ -63,11 +63,11 @@ parameters { key: "sluice.inline" value { string_value: "false" } }'
 start_server() {
   local line pattern='^listening http=([^ ]+) grpc=([^ ]+) metrics=([^ ]+)$'
   mkfifo "$work/stdout"
-  exec 3<>"$work/stdout"
   "$sluice" serve --repository "$work/models" --http-port 0 --grpc-port 0 --metrics-port 0 \
-    >&3 2>"$work/server.log" 3>&- &
+    >"$work/stdout" 2>"$work/server.log" &
   server=$!
-  read -r -t "$start_within_s" -u 3 line || give_up "$sluice printed no line within $start_within_s s"
+  exec 3<"$work/stdout"
+  read -r -t "$start_within_s" -u 3 line || give_up "$sluice ended, or printed no line within $start_within_s s"
   [[ $line =~ $pattern ]] || give_up "not the line of the ports: '$line'"
   export SLUICE_HTTP=${BASH_REMATCH[1]} SLUICE_GRPC=${BASH_REMATCH[2]}
   curl -sf --max-time 2 --retry "$ready_within_s" --retry-delay 1 --retry-max-time "$ready_within_s" \
