@@ -3,9 +3,9 @@
 frames (hyperframe, hpack) and looks at what comes back. The peer is judged by what the RFC allows: where it says
 "stream or connection error", both pass.
 
-    h2_cases.py HOST:PORT [--path /v2/health/live] [--only WORD]
+    h2_cases.py HOST:PORT [--path /v2/health/live] [--post-path /v2/repository/index] [--only WORD]
 
-The path must answer 200 to GET and anything but a hang to POST. Last line: `N passed, N failed`.
+The first path answers 200 to GET, the second waits for the body of a POST. Last line: `N passed, N failed`.
 """
 
 import argparse
@@ -375,10 +375,11 @@ def main():
     parser = argparse.ArgumentParser(description="RFC 9113 cases against a running server")
     parser.add_argument("target", help="HOST:PORT")
     parser.add_argument("--path", default="/v2/health/live", help="answers 200 to GET")
+    parser.add_argument("--post-path", default="/v2/repository/index", help="reads the body of a POST")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     arguments = parser.parse_args()
     host, _, port = arguments.target.rpartition(":")
-    TARGET.update(host=host, port=int(port), path=arguments.path)
+    TARGET.update(host=host, port=int(port), path=arguments.path, post_path=arguments.post_path)
     importlib.import_module("h2_semantics")  # its cases follow those of this file
     selected = [function for function in CASES if arguments.only in function.__name__]
     return 0 if selected and run(selected) else 1

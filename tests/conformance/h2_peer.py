@@ -15,7 +15,7 @@ CALM = 11
 WAIT_S = 5.0
 
 CASES = []   # in the order of their definition
-TARGET = {}  # host, port, path: set once by main
+TARGET = {}  # host, port, path, post_path: set once by main
 
 
 def case(function):
@@ -50,7 +50,8 @@ class Peer:
             pass  # the server may have closed already; what it said before counts
 
     def fields(self, method="GET", **extra):
-        fields = [(":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", TARGET["path"])]
+        path = TARGET["post_path" if method == "POST" else "path"]
+        fields = [(":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", path)]
         return fields + [(name.replace("_", "-"), value) for name, value in extra.items()]
 
     def request(self, stream, fields=None, flags=END_STREAM | END_HEADERS):
@@ -76,7 +77,7 @@ class Peer:
             try:
                 data = self.socket.recv(65536)
             except socket.timeout:
-                raise AssertionError(f"nothing decisive within {WAIT_S} s, only {self.seen}") from None
+                raise AssertionError(f"nothing decisive within {WAIT_S} s, last {self.seen[-4:]}") from None
             except ConnectionError:
                 return None
             if not data:
@@ -100,7 +101,7 @@ class Peer:
         status, body, trailers = None, b"", []
         while True:
             got = self.frames(lambda f: f.stream_id == stream or isinstance(f, hf.GoAwayFrame))
-            assert got is not None and not isinstance(got, hf.GoAwayFrame), f"no response: {self.seen}"
+            assert got is not None and not isinstance(got, hf.GoAwayFrame), f"no response: {self.seen[-4:]}"
             assert not isinstance(got, hf.RstStreamFrame), f"reset with {got.error_code}"
             if isinstance(got, hf.HeadersFrame):
                 fields = self.decoder.decode(got.data)
