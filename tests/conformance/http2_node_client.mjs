@@ -193,6 +193,20 @@ test('REST: errors', onHttp(async (session) => {
   assert.equal(wrong.head[':status'], 400);
 }));
 
+test('REST: an early error is whole, and the stream ends without an error', onHttp(async (session) => {
+  const early = [['content-encoding', 'gzip', 415], ['inference-header-content-length', '100000', 400]];
+  for (const [name, value, status] of early) {
+    const stream = session.request({':method': 'POST', ':path': '/v2/models/fp32/infer', 'content-length': '50', [name]: value},
+                                   {endStream: false});
+    const answer = await answerOf(stream);
+    assert.equal(answer.head[':status'], status);
+    assert.match(JSON.parse(answer.body).error, new RegExp(value));
+    if (!stream.closed) await once(stream, 'close');
+    assert.equal(stream.rstCode, http2.constants.NGHTTP2_NO_ERROR);
+  }
+  assert.equal((await rest(session, 'GET', '/v2/health/live')).head[':status'], 200);
+}));
+
 test('the connection ends well', onGrpc(async (session) => {
   checkEcho(await grpcCall(session, 'ModelInfer', inferMessage('fp32')), kTensors.fp32.raw);
   let goaway = 0;
