@@ -72,9 +72,9 @@ std::string_view model_state_name(ModelState state) {
   return "UNKNOWN";
 }
 
-// Changes are made one at a time under `mutex_`, on a copy. Readers take the pointer under a mutex of its own that is
-// held for one copy of it: 20 ns, where std::atomic<std::shared_ptr> of libstdc++ 12 (a spinlock in the pointer) takes
-// as long and is not seen through by ThreadSanitizer.
+// Changes are made one at a time under `mutex_`, on a copy. Readers copy the pointer under a mutex of its own. Measured
+// for a lookup among ten models: 75 ns on one thread, 103 ns on two that do nothing else; std::atomic<std::shared_ptr>
+// of libstdc++ 12, a spinlock in the pointer that ThreadSanitizer does not understand, 43 ns and 97 ns.
 class ModelRegistry::State : public std::enable_shared_from_this<State> {
  public:
   State(EngineSet& engines, io::ComputePool& compute, io::Loop& loop, const Log& log)
