@@ -4,7 +4,8 @@
 //        ^------------/ (reason)
 //
 // Lookups read an immutable snapshot (a lock is held for the copy of its pointer alone); changes build a new
-// one. Loading (and warm-up) runs on the compute pool's loader. One bad model never stops the others; its state and reason are shown.
+// one. Loading (and warm-up) runs on the compute pool's loader. One bad model never stops the others; its state and
+// reason are shown.
 #pragma once
 
 #include <memory>

@@ -14,6 +14,8 @@
 // they lie; outputs are handed out where the runtime put them. Memory of runs comes from one bounded arena; weights
 // are the session's, one session a model version whatever its instance_count, and go back at unload.
 //
+// The runtime's telemetry is off, always.
+//
 // Errors: a request that the model refuses (rank, dimension) is kInvalidArgument; a model file that cannot be loaded
 // is kInvalidArgument naming the file; a workspace that is full is kResourceExhausted; what fails inside the graph
 // is kInternal. All carry the runtime's own words.

@@ -19,6 +19,7 @@ namespace sluice::engine {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 const std::string kModels = SLUICE_DEPS_DIR "/models/";
 const std::string kOcr = kModels + "ch_PP-OCRv4_rec_infer.onnx";  // x [b,3,48,w] -> [b,t,6625]
@@ -191,6 +192,22 @@ TEST_F(Onnx, ConcurrentRunsShareASession) {
     }
   }
   EXPECT_GT(model->memory().workspace_bytes, 0U);
+}
+
+// The runtime's telemetry would show as a thread of its own.
+TEST_F(Onnx, TheRuntimeMakesNoThreadButThroughIo) {
+  const auto model = load(request_for(kSilero));
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    names.push_back(name.substr(0, name.find('-')));
+  }
+  std::ifstream self("/proc/self/comm");
+  std::string own;
+  std::getline(self, own);
+  // Of the runtime's two threads one is the caller's.
+  EXPECT_THAT(names, UnorderedElementsAre(own, "compute", "compute", "loader", "onnxruntime"));
 }
 
 TEST_F(Onnx, FilesThatAreNoModelsAreCleanErrors) {

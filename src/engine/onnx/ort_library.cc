@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "engine/onnx/ort_runtime.h"
+#include "io/environment.h"
 
 namespace sluice::engine {
 namespace {
+
+// Official builds from 1.29 on send usage data to their vendor unless this is set before they are opened. A server
+// tells nobody what it serves.
+constexpr const char* kNoTelemetry = "ORT_DISABLE_TELEMETRY";
 
 constexpr const char* kLibraryName = "libonnxruntime.so.1";
 
@@ -31,6 +36,7 @@ std::vector<std::string> places(const std::string& given) {
 }  // namespace
 
 Result<const OrtApiBase*> open_ort_library(const std::string& given) {
+  io::set_environment(kNoTelemetry, "1");
   std::string tried;
   for (const std::string& place : places(given)) {
     void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -69,6 +69,8 @@ Status OrtRuntime::create_env(int threads) {
     if (auto done = check(step, "environment of ONNX Runtime"); !done && result) result = done;
   }
   if (!result) return result;
+  // Older builds do not know the variable that open_ort_library() sets.
+  if (auto silent = check(api_->DisableTelemetryEvents(env), "telemetry of ONNX Runtime"); !silent) return silent;
   if (auto described = memory_->describe(*api_); !described) return described;
   return check(api_->RegisterAllocator(env, memory_->allocator()), "memory of ONNX Runtime (one engine a process)");
 }
