@@ -11,7 +11,7 @@
 #include "api/oip_service.h"
 #include "engine/identity/identity_engine.h"
 #include "engine/onnx/onnx_engine.h"
-#include "io/clock.h"
+#include "io/process.h"
 #include "io/runtime.h"
 #include "serving/model_registry.h"
 

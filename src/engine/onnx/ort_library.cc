@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/onnx/ort_runtime.h"
-#include "io/environment.h"
+#include "io/process.h"
 
 namespace sluice::engine {
 namespace {
