@@ -23,14 +23,21 @@ bool has_time_limit(const Scenario& scenario, const RequestPlan& plan) {
   return plan.timeout || plan.queue_timeout || scenario.model.default_timeout > Duration{0};
 }
 
+// As binary tensors; in JSON a value takes up to 20 bytes.
+bool may_exceed_body_limit(const Scenario& scenario, const RequestPlan& plan) {
+  return static_cast<std::size_t>(plan.rows * (plan.width + 1)) * 20 + 1000 > scenario.max_body_bytes;
+}
+
 bool is_error_explained(const Scenario& scenario, const RequestRecord& record, Time drain_began) {
   const bool draining = drain_began != Time{} && record.ended >= drain_began;
   switch (record.code) {
     case Code::kInvalidArgument: return is_oversize(scenario, record.plan);
     case Code::kNotFound: return record.plan.unknown_model;
     case Code::kResourceExhausted:
+      if (may_exceed_body_limit(scenario, record.plan)) return true;
       return scenario.front == Front::kDirect ? record.queue_was_full : scenario.model.max_queue_size < 4096;
-    case Code::kDeadlineExceeded: return has_time_limit(scenario, record.plan);
+    case Code::kDeadlineExceeded:
+      return has_time_limit(scenario, record.plan) || record.plan.protocol == Protocol::kStaller;
     case Code::kCancelled: return record.given_up;
     case Code::kInternal: return record.run == Run::kFailed;
     case Code::kUnavailable: return record.broken || is_flaky(scenario) || draining;

@@ -45,6 +45,7 @@ struct RequestRecord {
   Time ended{};
   Code code = Code::kUnknown;
   std::string message;
+  Time aborted{};             // the server was told that its client is gone
   bool given_up = false;      // the client cancelled it, or went away on purpose
   Time given_up_at{};
   bool broken = false;        // the scenario broke its connection

@@ -57,13 +57,14 @@ int run_seeds(const Range& range, Front front, bool verbose) {
     }
     for (std::size_t i = 0; i < report.answers.size(); ++i) total.answers[i] += report.answers[i];
     total.events += report.events;
+    total.digest = total.digest * 31 + report.digest;
     if (report.finding_count == 0) continue;
     ++failed;
     fmt::print("FAILED sluice_sim --front {} --seed {}: {} findings\n", front_name, seed, report.finding_count);
     for (const std::string& finding : report.findings) fmt::print("  {}\n", finding);
   }
-  fmt::print("{} seeds, {} failed; {} events; answers: {}\n", range.last - range.first + 1, failed, total.events,
-             total.answers_text());
+  fmt::print("{} seeds, {} failed; {} events, digest {:016x}; answers: {}\n", range.last - range.first + 1, failed,
+             total.events, total.digest, total.answers_text());
   return failed;
 }
 

@@ -22,8 +22,33 @@ namespace {
 constexpr std::string_view kRequestField = "x-sim-request";
 constexpr std::string_view kInferPath = "/inference.GRPCInferenceService/ModelInfer";
 constexpr std::size_t kRestConnections = 4;
-// A client learns that its connections are broken within this; what it sends meanwhile is lost, too.
+// Small enough that windows which are not given back run out.
+constexpr std::uint32_t kConnectionWindow = 65535;
+// A client learns that its connections are broken within this and a round trip (one may just be made); what it
+// sends meanwhile is lost, too.
 constexpr Duration kLossNoticed = std::chrono::microseconds(20);
+
+// Notes when the server is told that a request's client is gone.
+class ObservingHandler final : public net::RequestHandler {
+ public:
+  ObservingHandler(Stage& stage, RequestRecord& record, std::unique_ptr<net::RequestHandler> inner)
+      : stage_(stage), record_(record), inner_(std::move(inner)) {}
+
+  MutableBytes body_target() override { return inner_->body_target(); }
+  void on_placed(std::size_t bytes) override { inner_->on_placed(bytes); }
+  void on_data(Bytes chunk) override { inner_->on_data(chunk); }
+  void on_end() override { inner_->on_end(); }
+  void on_writable() override { inner_->on_writable(); }
+  void on_abort(const Error& reason) override {
+    record_.aborted = stage_.world.now();
+    inner_->on_abort(reason);
+  }
+
+ private:
+  Stage& stage_;
+  RequestRecord& record_;
+  std::unique_ptr<net::RequestHandler> inner_;
+};
 
 // Notes when the server sees a request, and the deadline it was told.
 class ObservingService final : public net::Service {
@@ -34,7 +59,8 @@ class ObservingService final : public net::Service {
     const net::Headers& headers = exchange.head().headers;
     std::uint64_t id = 0;
     if (const auto text = headers.get(kRequestField)) std::from_chars(text->data(), text->data() + text->size(), id);
-    if (RequestRecord* record = stage_.ledger.find(id)) {
+    RequestRecord* record = stage_.ledger.find(id);
+    if (record) {
       if (record->accepted != Time{}) {
         stage_.ledger.findings.add("network", fmt::format("request {} arrives twice", id));
       }
@@ -46,7 +72,9 @@ class ObservingService final : public net::Service {
     } else {
       stage_.ledger.findings.add("network", fmt::format("a request {} that nobody sent", id));
     }
-    return inner_->open(exchange);
+    auto handler = inner_->open(exchange);
+    if (!handler || !record) return handler;
+    return std::make_unique<ObservingHandler>(stage_, *record, std::move(handler));
   }
 
  private:
@@ -81,12 +109,16 @@ class SimReplica {
 SimReplica::SimReplica(Stage& stage)
     : stage_(stage),
       models_(engines_, stage.compute, *stage.server_loops.front(), stage.log),
-      state_{.models = models_, .arena = stage.server_arena, .metadata = {}, .log = stage.log} {
+      state_{.models = models_, .arena = stage.server_arena, .metadata = {},
+             .max_body_bytes = stage.scenario.max_body_bytes, .log = stage.log} {
   models_.publish(stage.model);
   for (io::Loop* loop : stage.server_loops) {
     SimServer& server = servers_.emplace_back();
     server.service = std::make_unique<ObservingService>(stage, api::make_oip_service(state_));
-    server.http = std::make_unique<net::HttpServer>(*loop, *server.service, net::ServerLimits{}, &stage.log);
+    const net::ServerLimits limits{.max_body_bytes = stage.scenario.max_body_bytes,
+                                   .stream_window_bytes = stage.scenario.server_window_bytes,
+                                   .connection_window_bytes = kConnectionWindow};
+    server.http = std::make_unique<net::HttpServer>(*loop, *server.service, limits, &stage.log);
     endpoint_ = server.http->listen(endpoint_, {.share_port = true}).value();
   }
 }
@@ -161,7 +193,8 @@ NetworkFront::NetworkFront(Stage& stage) : stage_(stage), replica_(stage) {
     SimClient& client = clients_.emplace_back();
     client.loop = loop;
     net::ClientOptions options{.endpoint = replica_.endpoint(),
-                               .stream_window_bytes = stage.scenario.stream_window_bytes};
+                               .stream_window_bytes = stage.scenario.client_window_bytes,
+                               .connection_window_bytes = kConnectionWindow};
     client.grpc = std::make_unique<net::HttpClient>(*loop, options);
     options.protocol = net::Protocol::kHttp1;
     options.max_connections = kRestConnections;
@@ -172,7 +205,8 @@ NetworkFront::NetworkFront(Stage& stage) : stage_(stage), replica_(stage) {
 void NetworkFront::send(RequestRecord& record) {
   const SimClient& client = client_of(record);
   record.sent = stage_.world.now();
-  record.broken = client.lost_at != kNever && record.sent - client.lost_at < kLossNoticed;
+  const Duration noticed = kLossNoticed + 2 * stage_.scenario.network.max_latency;
+  record.broken = client.lost_at != kNever && record.sent - client.lost_at < noticed;
   client.loop->post([this, &record] { start(record); });
 }
 
@@ -182,7 +216,8 @@ void NetworkFront::start(RequestRecord& record) {
     case Protocol::kRestJson:
     case Protocol::kRestBinary: return start_rest(record);
     case Protocol::kSlowReader:
-    case Protocol::kBreaker: return start_raw(record);
+    case Protocol::kBreaker:
+    case Protocol::kStaller: return start_raw(record);
   }
 }
 
@@ -295,6 +330,7 @@ void NetworkFront::start_raw(RequestRecord& record) {
   RawClient::Options options{.endpoint = replica_.endpoint(),
                              .request = std::move(bytes),
                              .leaves = record.plan.protocol == Protocol::kBreaker,
+                             .stalls = record.plan.protocol == Protocol::kStaller,
                              .seed = stage_.scenario.seed ^ record.plan.id};
   SimClient& client = client_of(record);
   client.raw[record.plan.id] = std::make_unique<RawClient>(
@@ -320,6 +356,8 @@ Code code_of_http(int status) {
   switch (status) {
     case 400: return Code::kInvalidArgument;
     case 404: return Code::kNotFound;
+    case 408: return Code::kDeadlineExceeded;
+    case 413:
     case 429: return Code::kResourceExhausted;
     case 499: return Code::kCancelled;
     case 500: return Code::kInternal;

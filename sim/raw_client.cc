@@ -13,6 +13,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxSipBytes = 2000;
 constexpr Duration kMaxSipPause = milliseconds(1);
 constexpr Duration kMaxStay = milliseconds(20);
+// After fewer the server cannot tell in which protocol it should complain.
+constexpr std::size_t kProtocolKnownBytes = 8;
 constexpr std::string_view kLengthField = "\r\ncontent-length:";  // not inference-header-content-length
 
 }  // namespace
@@ -30,6 +32,7 @@ RawClient::RawClient(io::Loop& loop, Options options, Done done)
     if (random_.chance(0.5)) to_send_ = random_.below(to_send_);
     leaving_.arm(loop_.now() + Duration(random_.between(0, kMaxStay.count())));
   }
+  if (options_.stalls) to_send_ = random_.below(to_send_ - kProtocolKnownBytes) + kProtocolKnownBytes;
   loop_.connect(options_.endpoint, kNever, [this, alive = std::weak_ptr<bool>(alive_)](auto stream) {
     if (!alive.expired()) connected(std::move(stream));
   });

@@ -1,5 +1,5 @@
 // An HTTP/1.1 client of bytes, for manners that a good client does not have: one that takes its answer in
-// small sips, and one that goes away in the middle. One request, one connection.
+// small sips, one that goes away in the middle, one that falls silent there. One request, one connection.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ class RawClient final : public io::StreamEvents {
     io::Endpoint endpoint;
     std::string request;         // head and body
     bool leaves = false;         // at a random moment, in the middle of the request or later
+    bool stalls = false;         // in the middle of the request
     std::uint64_t seed = 0;
   };
   using Done = Function<void(Result<RawResponse>)>;

@@ -94,7 +94,8 @@ Protocol draw_protocol(Random& random, double rest_share) {
   const double draw = random.unit();
   if (draw < 0.04) return Protocol::kSlowReader;
   if (draw < 0.08) return Protocol::kBreaker;
-  if (draw < 0.08 + rest_share) return random.chance(0.5) ? Protocol::kRestJson : Protocol::kRestBinary;
+  if (draw < 0.09) return Protocol::kStaller;
+  if (draw < 0.09 + rest_share) return random.chance(0.5) ? Protocol::kRestJson : Protocol::kRestBinary;
   return Protocol::kGrpc;
 }
 
@@ -139,7 +140,9 @@ Scenario draw_scenario(std::uint64_t seed, Front front) {
   scenario.network = draw_network(random);
   scenario.server_loops = static_cast<std::uint32_t>(random.between(1, 3));
   scenario.clients = static_cast<std::uint32_t>(random.between(1, 4));
-  scenario.stream_window_bytes = pick<std::uint32_t>(random, {1 << 20, 65535, 1000});
+  scenario.client_window_bytes = pick<std::uint32_t>(random, {1 << 20, 65535, 1000});
+  scenario.server_window_bytes = pick<std::uint32_t>(random, {1 << 20, 65535, 1000});
+  if (random.chance(0.3)) scenario.max_body_bytes = 20'000;
   scenario.requests = static_cast<std::uint32_t>(random.between(20, 160));
   const Duration span = milliseconds(random.between(5, 60));
   if (random.chance(0.35)) scenario.drain_at = Duration(random.between(0, span.count()));
@@ -156,7 +159,7 @@ std::vector<RequestPlan> draw_workload(const Scenario& scenario) {
                 .cancel = random.chance(0.4) ? 0.25 : 0,
                 .bad = random.chance(0.3) ? 0.05 : 0,
                 .shapes = random.between(0, 3),
-                .large = random.chance(0.2)};
+                .large = random.chance(0.3)};
   std::vector<RequestPlan> plans;
   for (const Duration at : draw_arrivals(random, scenario.requests)) {
     plans.push_back(draw_request(random, scenario, mix));

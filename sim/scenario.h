@@ -21,6 +21,7 @@ enum class Protocol : std::uint8_t {
   kRestBinary,
   kSlowReader,  // HTTP/1.1, takes its answer in small sips
   kBreaker,     // HTTP/1.1, goes away at some moment
+  kStaller,     // HTTP/1.1, stops in the middle of its request and stays
 };
 
 struct ModelPlan {
@@ -43,6 +44,8 @@ struct EnginePlan {
   Duration restart{0};      // ... and takes this long to be back
 };
 
+inline constexpr std::size_t kNoBodyLimit = std::size_t{1} << 30;
+
 struct Scenario {
   std::uint64_t seed = 0;
   Front front = Front::kNetwork;
@@ -50,7 +53,8 @@ struct Scenario {
   EnginePlan engine;
   io::SimNetworkOptions network;
   std::uint32_t server_loops = 1, clients = 1;
-  std::uint32_t stream_window_bytes = 1 << 20;  // of the clients
+  std::uint32_t client_window_bytes = 1 << 20, server_window_bytes = 1 << 20;  // HTTP/2's, of a stream
+  std::size_t max_body_bytes = kNoBodyLimit;  // of the server
   std::uint32_t requests = 0;
   std::optional<Duration> drain_at;
   std::vector<Duration> client_losses;  // a client's connections all break

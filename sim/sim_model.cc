@@ -122,6 +122,10 @@ void SimModel::check_request(RequestRecord& record, const engine::BatchItem& ite
     report(fmt::format("request {} runs {} us after its deadline in the queue", id,
                        to_ns(world_.now() - record.queue_deadline) / 1000));
   }
+  // A batch for an inline model is taken first and then posted to its loop: it may lose its client on the way.
+  if (record.aborted != Time{} && !runs_inline()) {
+    report(fmt::format("request {} runs after its client had gone", id));
+  }
   if (scenario_.front == Front::kDirect && record.answers > 0) {
     report(fmt::format("request {} runs after its answer, {}", id, code_name(record.code)));
   }

@@ -102,7 +102,10 @@ void Simulation::schedule(const std::vector<RequestPlan>& plans) {
     RequestRecord& record = ledger_.add(plan);
     const Time at = world_.now() + plan.at;
     world_.at(at, [this, &record] { front_->send(record); });
-    if (plan.cancel_after) world_.at(at + *plan.cancel_after, [this, &record] { front_->cancel(record); });
+    if (!plan.cancel_after) continue;
+    world_.at(at + *plan.cancel_after, [this, &record] {
+      if (front_) front_->cancel(record);  // a run that hangs is closed before its time
+    });
   }
 }
 
@@ -122,6 +125,11 @@ void Simulation::begin_drain() {
   drain_began_ = world_.now();
   front_->drain([this] {
     if (std::exchange(drained_, true)) ledger_.findings.add("drain", "it ends a second time");
+    if (!stage_.model) return;  // a run that hung is closed by now
+    serving::ModelQueue& queue = stage_.model->queue();
+    if (queue.waiting() + queue.in_flight() == 0) return;
+    ledger_.findings.add("drain", fmt::format("it ends while {} requests wait and {} run", queue.waiting(),
+                                              queue.in_flight()));
   });
 }
 
@@ -157,7 +165,9 @@ RunReport Simulation::run() {
   schedule_faults(world_.now() + plans.back().at);
   await_answers("under load");
   if (ledger_.findings.empty()) {
-    world_.run_for(scenario_.engine.restart);  // the instances that died last are back
+    // What runs for clients that have gone ends, and the instances that died last are back.
+    world_.run_until([this] { return engine_->in_flight() == 0; }, kPatience);
+    world_.run_for(scenario_.engine.restart);
     schedule(draw_probes(scenario_, plans.size() + 1));
     await_answers("after the faults");
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "net/h1/server_session.h"
 #include "net/h2/server_session.h"
@@ -102,9 +103,7 @@ class HttpServer::State final : private ConnectionOwner, private ProtocolListene
 
   ~State() {
     listeners_.clear();
-    for (auto& [connection, entry] : connections_) {
-      connection->shut_down({Code::kUnavailable, "the server has stopped"});
-    }
+    for (Entry* entry : by_arrival()) entry->connection->shut_down({Code::kUnavailable, "the server has stopped"});
   }
 
   Result<io::Endpoint> listen(const io::Endpoint& at, const io::ListenOptions& options) {
@@ -120,7 +119,7 @@ class HttpServer::State final : private ConnectionOwner, private ProtocolListene
     drained_ = std::move(drained);
     shared_.draining = true;
     listeners_.clear();
-    for (auto& [connection, entry] : connections_) std::visit([](auto* session) { session->drain(); }, entry.session);
+    for (Entry* entry : by_arrival()) std::visit([](auto* session) { session->drain(); }, entry->session);
     check_drained();
   }
 
@@ -137,7 +136,16 @@ class HttpServer::State final : private ConnectionOwner, private ProtocolListene
   struct Entry {
     std::unique_ptr<Connection> connection;
     AnySession session;
+    std::uint64_t number;  // by arrival
   };
+
+  // Never in the order of their addresses: a simulated history must replay.
+  std::vector<Entry*> by_arrival() {
+    std::vector<Entry*> entries;
+    for (auto& [connection, entry] : connections_) entries.push_back(&entry);
+    std::ranges::sort(entries, {}, &Entry::number);
+    return entries;
+  }
 
   void accept(std::unique_ptr<io::Stream> stream) {
     if (shared_.draining || connections_.size() >= shared_.limits.max_connections) {
@@ -151,7 +159,7 @@ class HttpServer::State final : private ConnectionOwner, private ProtocolListene
     auto made = std::make_unique<Connection>(*context_, std::move(stream), owner, shared_.limits.write_stall_timeout);
     Connection& connection = *made;
     auto session = std::make_unique<DetectSession>(connection, shared_, listener);
-    connections_.emplace(&connection, Entry{std::move(made), session.get()});
+    connections_.emplace(&connection, Entry{std::move(made), session.get(), shared_.counters.connections_accepted});
     connection.start(std::move(session));
   }
 
