@@ -72,6 +72,8 @@ void ChunkedDecoder::eat(char c) {
         at_ = At::kTrailerFeed;
       } else if (is_control(c)) {
         bad("a control character in a trailer");
+      } else if (trailer_.size() >= kMaxTrailerBytes) {
+        bad("too many bytes of trailers");
       } else {
         trailer_.push_back(c);
       }

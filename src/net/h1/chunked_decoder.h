@@ -4,7 +4,7 @@
 //
 // The decoder copies no data: it says which bytes are framing and which are the body's.
 // Limits: framing of at most kMaxOverheadBytes plus eight times the data (a sender of one-byte chunks is slow,
-// not refused). Pure.
+// not refused); trailers, which are kept, of at most kMaxTrailerBytes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ class ChunkedDecoder {
  private:
   enum class At : std::uint8_t { kSize, kExtension, kSizeFeed, kData, kDataReturn, kDataFeed, kTrailer, kTrailerFeed };
   static constexpr std::uint64_t kMaxOverheadBytes = 16 * 1024;
+  static constexpr std::size_t kMaxTrailerBytes = 16 * 1024;
   static constexpr int kMaxSizeDigits = 15;
 
   void bad(std::string_view problem);
