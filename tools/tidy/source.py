@@ -10,6 +10,7 @@ from pathlib import Path
 CPP_SUFFIXES = {".h", ".cc"}
 SCRIPT_SUFFIXES = {".sh", ".py", ".js", ".mjs"}
 TEXT_SUFFIXES = CPP_SUFFIXES | SCRIPT_SUFFIXES | {".md", ".txt", ".cmake", ".json", ".proto", ".pbtxt"}
+_SHEBANGS = {"bash": ".sh", "sh": ".sh", "python3": ".py", "node": ".mjs"}  # what has no suffix
 SKIPPED_FOLDERS = {".git", ".deps", ".ccache", "build", "node_modules", "__pycache__"}
 
 _LITERAL = re.compile(
@@ -40,7 +41,7 @@ class Source:
     def __init__(self, path, text):
         self.path = path
         self.text = text
-        self.suffix = Path(path).suffix
+        self.suffix = Path(path).suffix or _SHEBANGS.get(_shebang(text), "")
         self.code = _blank(text) if self.is_cpp else text
         self.includes = list(_includes(text)) if self.is_cpp else []
 
@@ -60,6 +61,12 @@ class Source:
 
     def in_any(self, rooms):
         return any(self.path == room or self.path.startswith(room.rstrip("/") + "/") for room in rooms)
+
+
+def _shebang(text):
+    """The interpreter's name in the first line of a script: "bash"."""
+    match = re.match(r"#!\S*/(?:env +)?(\w+)\s*\n", text)
+    return match.group(1) if match else ""
 
 
 def _blank(text):
@@ -102,5 +109,5 @@ def _walk(folder, counts):
     for entry in entries:
         if entry.is_dir():
             yield from _walk(entry, counts)
-        elif entry.suffix in TEXT_SUFFIXES or entry.name in {"run", "CMakeLists.txt"}:
+        elif entry.suffix in TEXT_SUFFIXES or (not entry.suffix and entry.open("rb").read(2) == b"#!"):
             yield entry

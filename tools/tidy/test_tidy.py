@@ -42,6 +42,12 @@ class SourceTest(unittest.TestCase):
         self.assertIn("c = 1 000;", code)
 
 
+    def test_a_script_without_a_suffix_is_known_by_its_first_line(self):
+        self.assertEqual(Source("bench/a", "#!/usr/bin/env bash\n").suffix, ".sh")
+        self.assertEqual(Source("bench/a", "#!/usr/bin/python3\n").suffix, ".py")
+        self.assertEqual(Source("bench/a", "text\n").suffix, "")
+
+
 class FloorsTest(unittest.TestCase):
     def check(self, path, text, cmake=CMAKE):
         return rules(floors.check(tree(path, text, cmake)))
