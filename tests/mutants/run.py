@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    mutants = [Mutant(path) for path in sorted(HERE.glob("*.patch"))]
+    mutants = [Mutant(path) for path in sorted(HERE.glob("*/*.patch"))]
     if options.names:
         mutants = [mutant for mutant in mutants if mutant.name in options.names]
     if not mutants:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies each deliberate fault of this folder to a copy of one source file, compiles that file alone, links it
+# Applies each deliberate fault (*/*.patch) to a copy of one source file, compiles that file alone, links it
 # before the library into the program that must notice, and requires that program to fail, and to pass without
 # the fault. Prints the counts as its last line.
 # Usage: tests/mutants/run.sh [--build DIR] [NAME...]     (DIR: a configured build, default build/release)
