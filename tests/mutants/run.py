@@ -48,13 +48,13 @@ def _field(text, name, path):
 
 
 class Build:
-    """A configured build folder, asked for its own compile and link commands."""
+    """A preset's build folder, asked for its own compile and link commands."""
 
     def __init__(self, folder):
         self.folder = folder
         self.out = ROOT / "build" / "mutants"
         if not (folder / "build.ninja").exists():
-            raise SystemExit(f"{folder} is not configured: cmake --preset {folder.name}")
+            _run(["cmake", "--preset", folder.name], MAX_BUILD_SECONDS, ROOT)
 
     def make(self, programs):
         _run(["ninja", "-C", str(self.folder), *programs], MAX_BUILD_SECONDS)
