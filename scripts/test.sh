@@ -136,7 +136,7 @@ part_script() {  # NAME SCRIPT: a part that is one script, in trees that have it
   if [ -x "$2" ]; then run_script "$1" "$2"; else echo "   no $2"; fi
 }
 part_fuzz() { part_script fuzz fuzz/run.sh; }
-part_mutants() { part_script mutants tests/mutants/run.sh; }
+part_mutants() { build release && part_script mutants tests/mutants/run.sh; }
 part_conformance() { needs_sluice && part_script conformance tests/conformance/run.sh; }
 
 needs_sluice() {
