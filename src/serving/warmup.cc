@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "io/files.h"
+#include "serving/rows/reshape.h"
 
 namespace sluice::serving {
 namespace {
@@ -112,6 +113,8 @@ Result<std::vector<Tensor>> make_inputs(const ModelConfig& config, const Warmup&
     }
     auto tensor = make_input(config, given->second, rows, directory);
     if (!tensor) return fail(tensor.error().code, fmt::format("input '{}': {}", wanted.name, tensor.error().message));
+    // A client's dims, like those of a request; the engine knows the model's own.
+    apply_reshape({wanted.dims, wanted.reshape.value_or(wanted.dims)}, config.max_batch_size > 0, tensor->shape);
     inputs.push_back(*std::move(tensor));
   }
   return inputs;
@@ -145,7 +148,7 @@ Status run_configured_warmup(engine::BatchModel& model, const ModelConfig& confi
 Status run_implied_warmup(engine::BatchModel& model, const ModelConfig& config) {
   std::vector<Tensor> inputs;
   for (const ModelTensorConfig& input : config.inputs) {
-    Shape shape = with_rows(config, 1, input.dims);
+    Shape shape = with_rows(config, 1, input.reshape.value_or(input.dims));
     auto content = zeros(input.datatype, shape);
     if (!content) return fail(content.error());
     inputs.push_back(input.optional ? Tensor{} : own(input.datatype, std::move(shape), *std::move(content)));

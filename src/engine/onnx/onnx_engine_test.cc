@@ -340,18 +340,6 @@ TEST_F(Onnx, OutputsWithoutTheRowsAreRefused) {
   EXPECT_THAT(output.error().message, HasSubstr("[2,2] for a batch of 3 rows"));
 }
 
-TEST_F(Onnx, ClientsSeeTheShapesOfTheConfiguration) {
-  auto request = request_for(write("reshaped.onnx", echo_model(tiny::kFloat, {-1})), 8);
-  request.config.inputs = {{"in", DataType::kFp32, {1}, Shape{}, false, ""}};
-  request.config.outputs = {{"out", DataType::kFp32, {1}, Shape{}, false, ""}};
-  const auto model = load(request);
-  const std::vector<float> values = {9, 18};
-  const auto output = run(*model, one({floats(arena(), {2, 1}, values)}, 2));
-  ASSERT_TRUE(output) << output.error().message;
-  EXPECT_EQ(output->outputs[0].shape, (Shape{2, 1}));
-  EXPECT_EQ(largest_difference(as_floats(output->outputs[0]), values), 0);
-}
-
 TEST_F(Onnx, AnOutputOutlivesItsModel) {
   auto model = load(request_for(kSilero));
   auto output = run(*model, one({floats(arena(), {1, 512}, std::vector<float>(512, 0.1F)),

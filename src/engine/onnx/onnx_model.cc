@@ -8,34 +8,18 @@
 
 #include "engine/assembly.h"
 #include "engine/onnx/ort_tensor.h"
-#include "engine/reshape.h"
 
 namespace sluice::engine {
 namespace {
 
-// One of the model's tensors, which clients may know in another shape.
-struct Port {
-  struct Reshaping {
-    Shape client, model;
-  };
-  std::string name;
-  std::optional<Reshaping> reshaping;
-};
-
-std::vector<Port> ports_of(const std::vector<TensorMetadata>& tensors,
-                           const std::vector<ModelTensorConfig>& configured) {
-  std::vector<Port> ports;
-  for (const TensorMetadata& tensor : tensors) {
-    Port port{tensor.name, {}};
-    const auto config = std::ranges::find(configured, tensor.name, &ModelTensorConfig::name);
-    if (config != configured.end() && config->reshape) port.reshaping = {config->dims, *config->reshape};
-    ports.push_back(std::move(port));
-  }
-  return ports;
+std::vector<std::string> names_of(const std::vector<TensorMetadata>& tensors) {
+  std::vector<std::string> names;
+  for (const TensorMetadata& tensor : tensors) names.push_back(tensor.name);
+  return names;
 }
 
-std::unexpected<Error> fail_at(std::string_view kind, const Port& port, const Error& error) {
-  return fail(error.code, fmt::format("{} '{}': {}", kind, port.name, error.message));
+std::unexpected<Error> fail_at(std::string_view kind, const std::string& name, const Error& error) {
+  return fail(error.code, fmt::format("{} '{}': {}", kind, name, error.message));
 }
 
 class OnnxModel final : public BatchModel, public std::enable_shared_from_this<OnnxModel> {
@@ -44,8 +28,8 @@ class OnnxModel final : public BatchModel, public std::enable_shared_from_this<O
             std::uint64_t weights_bytes)
       : context_(context),
         session_(std::move(session)),
-        inputs_(ports_of(signature().inputs, config.inputs)),
-        outputs_(ports_of(signature().outputs, config.outputs)),
+        inputs_(names_of(signature().inputs)),
+        outputs_(names_of(signature().outputs)),
         batched_(config.max_batch_size > 0),
         weights_bytes_(weights_bytes) {
     if (!config.run_inline) {
@@ -87,7 +71,7 @@ class OnnxModel final : public BatchModel, public std::enable_shared_from_this<O
 
   const EngineContext context_;
   const std::shared_ptr<Session> session_;
-  const std::vector<Port> inputs_, outputs_;
+  const std::vector<std::string> inputs_, outputs_;
   const bool batched_;
   const std::uint64_t weights_bytes_;
   std::unique_ptr<io::Executor> instances_;  // null: inline
@@ -121,14 +105,9 @@ Status OnnxModel::bind_inputs(std::vector<Tensor>& tensors, Call& call) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Tensor& tensor = tensors[i];
     if (tensor.datatype == DataType::kInvalid) continue;  // optional and absent
-    if (const auto& reshaping = inputs_[i].reshaping) {
-      auto shape = reshape(tensor.shape, batched_ ? 1 : 0, reshaping->client, reshaping->model);
-      if (!shape) return fail_at("input", inputs_[i], shape.error());
-      tensor.shape = *std::move(shape);
-    }
     auto value = make_ort_value(runtime(), context_.arena, tensor);
     if (!value) return fail_at("input", inputs_[i], value.error());
-    call.input_names.push_back(inputs_[i].name.c_str());
+    call.input_names.push_back(inputs_[i].c_str());
     call.inputs.push_back(*std::move(value));
   }
   return {};
@@ -137,7 +116,7 @@ Status OnnxModel::bind_inputs(std::vector<Tensor>& tensors, Call& call) const {
 void OnnxModel::choose_outputs(const std::vector<bool>& wanted, Call& call) const {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (!wanted.empty() && !wanted[i]) continue;
-    call.output_names.push_back(outputs_[i].name.c_str());
+    call.output_names.push_back(outputs_[i].c_str());
     call.output_ports.push_back(i);
   }
 }
@@ -162,24 +141,19 @@ Status OnnxModel::run_session(Call& call) {
 
 Result<Tensor> OnnxModel::take_output(std::size_t port, OrtValuePtr value, const Batch& batch,
                                       const std::vector<Tensor>& inputs) const {
-  const Port& of = outputs_[port];
+  const std::string& name = outputs_[port];
   auto tensor = take_ort_value(session_, runtime(), context_.arena, std::move(value));
-  if (!tensor) return fail_at("output", of, tensor.error());
+  if (!tensor) return fail_at("output", name, tensor.error());
   if (batched_ && (tensor->shape.empty() || tensor->shape[0] != batch.rows)) {
     return fail(Code::kInternal,
                 fmt::format("output '{}' has shape {} for a batch of {} rows; the first dimension must "
                             "be the rows (or set max_batch_size: 0)",
-                            of.name, shape_to_string(tensor->shape), batch.rows));
+                            name, shape_to_string(tensor->shape), batch.rows));
   }
   // A graph may hand an input through: then the output lies in memory that only the input keeps alive.
   for (const Tensor& input : inputs) {
     const std::byte* begin = input.data.data();
     if (tensor->data.data() >= begin && tensor->data.data() < begin + input.data.size()) tensor->owner = input.owner;
-  }
-  if (of.reshaping) {
-    auto shape = reshape(tensor->shape, batched_ ? 1 : 0, of.reshaping->model, of.reshaping->client);
-    if (!shape) return fail_at("output", of, {Code::kInternal, shape.error().message});
-    tensor->shape = *std::move(shape);
   }
   return tensor;
 }
