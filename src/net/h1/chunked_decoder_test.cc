@@ -46,8 +46,8 @@ TEST(ChunkedDecoder, TrailersAreBoundedWhateverTheBody) {
 }
 
 TEST(ChunkedDecoder, RefusesWhatIsNotChunked) {
-  for (const std::string text :
-       {"g\r\n", "\r\n", "5\nhello", "5\r\nhelloX", "ffffffffffffffff\r\n", "0\r\nno colon\r\n"}) {
+  for (const std::string text : {"g\r\n", "\r\n", "5\nhello", "5\r\nhelloX", "ffffffffffffffff\r\n",
+                                 "0\r\nno colon\r\n"}) {
     std::string body;
     EXPECT_EQ(decode(text, 64, body).state(), ChunkedDecoder::State::kBad) << text;
   }
