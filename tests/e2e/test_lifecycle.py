@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import shutil
 import signal
 import threading
 import unittest
@@ -46,6 +47,25 @@ class LifecycleTest(ReplicaTest):
             self.assertEqual(outputs["output"]["shape"], [1, 1])
             self.assertTrue(0 <= outputs["output"]["data"][0] <= 1)
             self.assertEqual(server.stop(), 0)
+
+    def test_answers_when_its_repository_has_gone(self):
+        self.repository.add_onnx("vad", "silero_vad_half.onnx").add_identity("echo")
+        server = self.serve().wait_ready()
+        (self.repository.path / "vad").rename(self.repository.path / "gone")
+        shutil.rmtree(self.repository.path / "gone")
+        status, answer = server.infer("vad", tensor([0.0] * 512, name="input"),
+                                      tensor([0.0] * 256, [2, 1, 128], name="state"))
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(server.infer("echo", tensor([1]))[0], 200)
+
+    def test_without_onnx_runtime_it_serves_the_rest(self):
+        self.repository.add_onnx("vad", "silero_vad_half.onnx").add_identity("echo")
+        server = self.serve("--onnxruntime", "/nowhere/libonnxruntime.so", "--no-strict-readiness").wait_ready()
+        self.assertEqual(server.infer("echo", tensor([1]))[0], 200)
+        status, answer = server.infer("vad", tensor([0.0], name="input"))
+        self.assertEqual(status, 503)
+        self.assertIn("onnxruntime", answer["error"])
+        self.assertIn("/nowhere/libonnxruntime.so", server.log())
 
     def test_a_port_in_use_is_a_clear_error(self):
         self.repository.add_identity("echo")
