@@ -40,9 +40,9 @@ class Replica {
   void on_server_drained();
 
   ServeOptions options_;
-  io::Runtime runtime_;
   Log log_;
-  Arena arena_;
+  Arena arena_;  // outlives the runtime, whose tasks hold blocks of it
+  io::Runtime runtime_;
   serving::EngineSet engines_;
   std::unique_ptr<serving::ModelRegistry> models_;
   std::unique_ptr<api::ServerState> state_;
@@ -50,7 +50,6 @@ class Replica {
   // Shutting down; on loop 0.
   std::unique_ptr<io::Timer> shutdown_timer_;
   std::size_t draining_servers_ = 0;
-  int exit_code_ = 0;
 };
 
 io::Runtime::Options runtime_options(const ServeOptions& options) {
@@ -62,9 +61,9 @@ io::Runtime::Options runtime_options(const ServeOptions& options) {
 
 Replica::Replica(const ServeOptions& options)
     : options_(options),
-      runtime_(runtime_options(options)),
       log_(options.log, io::wall_clock_ms),
       arena_({.name = "host", .max_bytes = options.max_arena_bytes}),
+      runtime_(runtime_options(options)),
       servers_(runtime_.loops().size()) {
   const engine::EngineContext context{runtime_.compute(), arena_, runtime_.loop()};
   engines_.add(engine::make_identity_engine(context));
@@ -83,8 +82,8 @@ Replica::Replica(const ServeOptions& options)
   state_->strict_readiness = options_.strict_readiness;
 }
 
+// The loops run on until the runtime goes: a second signal and the exit time-out work to the end.
 Replica::~Replica() {
-  io::run_on(runtime_.loop(), [this] { shutdown_timer_.reset(); });
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     io::run_on(runtime_.loop(i), [this, i] {
       servers_[i].oip_server.reset();
@@ -92,7 +91,8 @@ Replica::~Replica() {
       servers_[i] = {};
     });
   }
-  io::run_on(runtime_.loop(), [this] { models_.reset(); });
+  models_.reset();  // waits for a load that runs
+  io::run_on(runtime_.loop(), [this] { shutdown_timer_.reset(); });
 }
 
 Status Replica::listen_on(std::size_t index) {
@@ -150,7 +150,7 @@ Status Replica::start() {
 
 int Replica::run() {
   runtime_.wait_until_stopped();
-  return exit_code_;
+  return 0;
 }
 
 void Replica::on_signal(int signal) {
@@ -171,8 +171,7 @@ void Replica::on_signal(int signal) {
 void Replica::begin_drain() {
   shutdown_timer_ = std::make_unique<io::Timer>(runtime_.loop().timers(), [this] {
     log_.error("drain did not end in time", {{"limit_s", std::to_string(options_.exit_timeout_s)}});
-    exit_code_ = 1;
-    runtime_.stop();
+    std::_Exit(1);  // what still runs is cut: it may never end, and nothing that it uses may go before it
   });
   shutdown_timer_->arm(runtime_.loop().now() + std::chrono::seconds(options_.exit_timeout_s));
   draining_servers_ = servers_.size();

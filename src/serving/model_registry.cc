@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -117,7 +118,8 @@ class ModelRegistry::State : public std::enable_shared_from_this<State> {
   const Log& log_;
 
   std::mutex mutex_;
-  bool closed_ = false;  // drained or closed: nothing becomes ready any more
+  // Drained or closed: nothing becomes ready any more. Changed under mutex_; a warm-up looks at it between runs.
+  std::atomic<bool> closed_{false};
   std::size_t loader_tasks_ = 0;
   std::condition_variable loader_idle_;
 
@@ -191,7 +193,8 @@ void ModelRegistry::State::load(const ModelEntry& entry, const ModelVersionEntry
                {{"model", entry.name}, {"version", version.version}, {"reason", result.reason}});
   }
   change([&](Snapshot& next) { next.at(entry.name, version.version) = std::move(result); });
-  if (--loading.left == 0) loop_.post(std::move(loading.done));
+  // Once the registry is drained or closed, whoever waits for the models to be ready may be gone.
+  if (--loading.left == 0 && !closed_) loop_.post(std::move(loading.done));
 }
 
 Result<std::shared_ptr<ServedModel>> ModelRegistry::State::make(const ModelEntry& entry,
@@ -218,7 +221,7 @@ Result<std::shared_ptr<ServedModel>> ModelRegistry::State::make(const ModelEntry
 }
 
 Status ModelRegistry::State::warm_up(engine::BatchModel& model, const ModelConfig& config, const ModelEntry& entry) {
-  if (!config.warmup.empty()) return run_configured_warmup(model, config, entry.directory);
+  if (!config.warmup.empty()) return run_configured_warmup(model, config, entry.directory, closed_);
   if (auto ran = run_implied_warmup(model, config); !ran) {
     log_.info("model is not warm: it refused a row of zeros, and its configuration has no model_warmup",
               {{"model", config.name}, {"reason", ran.error().message}});

@@ -32,6 +32,7 @@ struct ModelIndexEntry {
 class ModelRegistry {
  public:
   ModelRegistry(EngineSet& engines, io::ComputePool& compute, io::Loop& timer_loop, const Log& log);
+  // Waits for a load that runs, at most one warm-up run longer: not on a loop.
   ~ModelRegistry();
 
   // Any thread. `version` "" = the highest that is ready. kNotFound: no such model or version;
@@ -45,7 +46,8 @@ class ModelRegistry {
   // and publish(): a server that listens already is not ready by having nothing yet.
   bool ready(bool strict) const;
 
-  // Loads all of a repository's models; `done` runs on timer_loop once each is ready or has failed.
+  // Loads all of a repository's models; `done` runs on timer_loop once each is ready or has failed;
+  // not at all when the registry is drained or destroyed before.
   void load_all(const RepositoryListing& listing, Function<void()> done);
   // Adds one that is loaded already (tests, the simulator).
   void publish(std::shared_ptr<ServedModel> model);

@@ -79,10 +79,14 @@ Status run(engine::BatchModel& model, std::vector<Tensor> inputs, std::int64_t r
   batch.items.push_back({std::move(inputs), rows});
   std::promise<Status> ended;
   auto end = ended.get_future();
-  model.submit(std::move(batch), [&ended](Result<engine::BatchOutput> output) {
+  model.submit(std::move(batch), [ended = std::move(ended)](Result<engine::BatchOutput> output) mutable {
     ended.set_value(output ? Status{} : fail(std::move(output).error()));
   });
-  return end.get();
+  try {
+    return end.get();
+  } catch (const std::future_error&) {  // the promise went with a callback that was dropped
+    return fail(Code::kInternal, "the model dropped the batch without a result");
+  }
 }
 
 Result<Tensor> make_input(const ModelConfig& config, const WarmupInput& input, std::int64_t rows,
@@ -121,7 +125,7 @@ Result<std::vector<Tensor>> make_inputs(const ModelConfig& config, const Warmup&
 }
 
 Status run_entry(engine::BatchModel& model, const ModelConfig& config, const Warmup& warmup,
-                 const std::string& directory) {
+                 const std::string& directory, const std::atomic<bool>& stop) {
   const std::int64_t rows = std::max<std::int64_t>(warmup.batch_size, 1);
   if (warmup.count > kMaxWarmupCount) {
     return fail(Code::kInvalidArgument, fmt::format("count is {}, the limit is {}", warmup.count, kMaxWarmupCount));
@@ -129,6 +133,7 @@ Status run_entry(engine::BatchModel& model, const ModelConfig& config, const War
   const auto inputs = make_inputs(config, warmup, rows, directory);
   if (!inputs) return fail(inputs.error());
   for (std::uint32_t i = 0; i < std::max<std::uint32_t>(warmup.count, 1); ++i) {
+    if (stop) return fail(Code::kUnavailable, "the server stops");
     if (auto ran = run(model, *inputs, rows); !ran) return ran;
   }
   return {};
@@ -136,9 +141,10 @@ Status run_entry(engine::BatchModel& model, const ModelConfig& config, const War
 
 }  // namespace
 
-Status run_configured_warmup(engine::BatchModel& model, const ModelConfig& config, const std::string& directory) {
+Status run_configured_warmup(engine::BatchModel& model, const ModelConfig& config, const std::string& directory,
+                             const std::atomic<bool>& stop) {
   for (const Warmup& warmup : config.warmup) {
-    if (auto ran = run_entry(model, config, warmup, directory); !ran) {
+    if (auto ran = run_entry(model, config, warmup, directory, stop); !ran) {
       return fail(ran.error().code, fmt::format("model_warmup '{}': {}", warmup.name, ran.error().message));
     }
   }

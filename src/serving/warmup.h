@@ -3,6 +3,7 @@
 // datatypes, shapes and batch sizes).
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "base/error.h"
@@ -15,8 +16,9 @@ inline constexpr std::size_t kMaxWarmupBytes = std::size_t{256} << 20;  // of on
 inline constexpr std::uint32_t kMaxWarmupCount = 1000;                  // runs of one model_warmup entry
 
 // Every entry of the configuration's model_warmup, `count` times each. Files lie in DIRECTORY/warmup. The error names
-// the entry; the model must then not be served.
-Status run_configured_warmup(engine::BatchModel& model, const ModelConfig& config, const std::string& directory);
+// the entry; the model must then not be served. Ends between two runs, kUnavailable, once `stop` is true.
+Status run_configured_warmup(engine::BatchModel& model, const ModelConfig& config, const std::string& directory,
+                             const std::atomic<bool>& stop);
 
 // One row of zeros in the smallest shape that the configuration allows (variable dimensions are 1). An error says
 // nothing against the model: it may need a larger shape.

@@ -146,6 +146,32 @@ class StopTest(ReplicaTest):
         self.assertEqual([status for status, _ in results], [200] * 12)
         self.assertEqual(sorted(answer["outputs"][0]["data"][0] for _, answer in results), list(range(12)))
 
+    def loading(self):
+        """A server whose one model is in the middle of a warm-up of minutes, in runs of a second."""
+        warmup = """model_warmup { name: "long" batch_size: 1 count: 100
+  inputs { key: "INPUT0" value { data_type: TYPE_FP32 dims: 1 zero_data: true } } }"""
+        self.repository.add_slow("slow", busy_us=1_000_000, more=warmup)
+        server = self.serve("--exit-grace-secs", "0")
+        until("loading", lambda: server.get("/v2/models/slow/ready")[0] == 503, ANSWER_WITHIN_S)
+        return server
+
+    def test_a_stop_while_a_model_loads_ends_the_load(self):
+        self.assertEqual(self.loading().stop(), 0)
+
+    def test_a_second_signal_while_a_model_loads_exits_at_once(self):
+        server = self.loading()
+        server.send_signal()
+        until("stopping", lambda: "stopping" in server.log(), ANSWER_WITHIN_S)
+        server.send_signal()
+        self.assertEqual(server.wait_exit(), 1)
+
+    def test_a_batch_that_outlasts_the_exit_timeout_is_cut(self):
+        self.repository.add_slow("slow", busy_us=10_000_000)
+        server = self.serve("--exit-timeout-secs", "1").wait_ready()
+        self.in_flight(server, "slow", 2)
+        self.assertEqual(server.stop(), 1)
+        self.assertIn("drain did not end in time", server.log())
+
     def test_under_load_a_stop_loses_no_request_of_clients_that_watch_readiness(self):
         self.repository.add_identity("echo")
         server = self.serve().wait_ready()
