@@ -1,6 +1,7 @@
 #include "serving/served_model.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -62,6 +63,15 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 32);
 }
 
+// 0, "" and false mean the same as nothing.
+bool is_unset(const ParameterValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return text->empty();
+  if (const auto* flag = std::get_if<bool>(&value)) return !*flag;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number == 0;
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return *number == 0;
+  return false;
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ModelConfig config, std::string version, std::shared_ptr<engine::BatchModel> model,
@@ -74,9 +84,25 @@ ServedModel::ServedModel(ModelConfig config, std::string version, std::shared_pt
   }
 }
 
+// What would change the answer and is not there is refused, never left out in silence.
+Status ServedModel::check_supported(const InferRequest& request) const {
+  for (const RequestedOutput& output : request.outputs) {
+    if (output.classification == 0) continue;
+    return fail(Code::kUnimplemented, fmt::format("output '{}': classification is not supported", output.name));
+  }
+  constexpr std::array<std::string_view, 3> kSequence = {"sequence_id", "sequence_start", "sequence_end"};
+  for (const Parameter& parameter : request.parameters) {
+    if (std::ranges::find(kSequence, parameter.name) == kSequence.end() || is_unset(parameter.value)) continue;
+    return fail(Code::kUnimplemented,
+                fmt::format("parameter '{}': model '{}' takes no sequences", parameter.name, config_.name));
+  }
+  return {};
+}
+
 ServedModel::~ServedModel() = default;
 
 Result<PreparedRequest> ServedModel::prepare(InferRequest&& request, Time received, Time now) const {
+  if (Status supported = check_supported(request); !supported) return fail(std::move(supported.error()));
   PreparedRequest prepared;
   std::vector<Tensor>& inputs = prepared.item.inputs;
   inputs.resize(metadata_.inputs.size());

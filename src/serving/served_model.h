@@ -47,6 +47,7 @@ class ServedModel {
     bool optional = false;
   };
 
+  Status check_supported(const InferRequest& request) const;
   Status place_input(InputTensor&& given, std::size_t hint, std::vector<Tensor>& inputs) const;
   Status check_input(std::size_t index, Tensor& tensor) const;
   Status count_rows(const std::vector<Tensor>& inputs, std::int64_t& rows) const;

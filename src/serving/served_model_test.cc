@@ -70,6 +70,18 @@ TEST_F(ServedModelTest, MetadataIsOfThisVersion) {
   EXPECT_EQ(model_->stats()->version(), "2");
 }
 
+TEST_F(ServedModelTest, WhatWouldChangeTheAnswerAndIsNotThereIsRefused) {
+  InferRequest classified = good_request();
+  classified.outputs.push_back({.name = "x", .classification = 3});
+  EXPECT_EQ(prepare(std::move(classified)).error().code, Code::kUnimplemented);
+  InferRequest sequence = good_request();
+  sequence.parameters.push_back({"sequence_id", std::int64_t{7}});
+  EXPECT_EQ(prepare(std::move(sequence)).error().code, Code::kUnimplemented);
+  InferRequest no_sequence = good_request();
+  no_sequence.parameters = {{"sequence_id", std::int64_t{0}}, {"sequence_start", false}, {"other", 1.5}};
+  EXPECT_TRUE(prepare(std::move(no_sequence)));
+}
+
 TEST_F(ServedModelTest, AGoodRequest) {
   const auto prepared = prepare(good_request(3));
   ASSERT_TRUE(prepared);

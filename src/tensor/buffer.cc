@@ -91,9 +91,13 @@ bool Arena::State::reserve(std::size_t bytes) {
 
 Result<BufferBlock*> Arena::State::allocate(std::size_t size, Arena* arena) {
   if (size > kMaxClassBytes || !reserve(size_of_class(class_of_size(size)))) {
-    return fail(Code::kResourceExhausted,
+    // What fits once others have gone is worth another try; what never fits is not.
+    const bool fits_empty = size <= kMaxClassBytes && size_of_class(class_of_size(size)) <= options_.max_bytes;
+    Error error{Code::kResourceExhausted,
                 fmt::format("arena '{}' has no room for a buffer of {} B: {} B of at most {} B are in use",
-                            options_.name, size, in_use_bytes_.load(std::memory_order_relaxed), options_.max_bytes));
+                            options_.name, size, in_use_bytes_.load(std::memory_order_relaxed), options_.max_bytes)};
+    error.retry_after_s = fits_empty ? 1 : 0;
+    return fail(std::move(error));
   }
   const std::size_t size_class = class_of_size(size);
   SizeClass& of = classes_[size_class];

@@ -99,6 +99,8 @@ TEST(Arena, RefusesBeyondItsLimitAndNamesIt) {
   const auto refused = arena.allocate(513);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
+  EXPECT_EQ(refused.error().retry_after_s, 1U);  // there is room for it once the other has gone
+  EXPECT_EQ(arena.allocate(1025).error().retry_after_s, 0U);
   EXPECT_THAT(refused.error().message, HasSubstr("'requests'"));
   EXPECT_THAT(refused.error().message, HasSubstr("513 B"));
   EXPECT_THAT(refused.error().message, HasSubstr("512 B of at most 1024 B"));
