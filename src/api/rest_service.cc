@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -105,7 +107,9 @@ std::unique_ptr<net::RequestHandler> open_model(ServerState& state, net::Exchang
     answer = [](ServerState& s, net::Exchange& e, const ModelPath& p) { answer_statistics(s, e, p.model, p.version); };
   }
   if (!answer) {
-    respond_error(exchange, {Code::kNotFound, fmt::format("'{}' is no route of a model", path.verb)});
+    const bool known = path.verb == "generate" || path.verb == "generate_stream";
+    respond_error(exchange, known ? Error{Code::kUnimplemented, fmt::format("'{}' is not supported", path.verb)}
+                                  : Error{Code::kNotFound, fmt::format("'{}' is no route of a model", path.verb)});
   } else if (!is_get) {
     respond_method_not_allowed(exchange, "GET");
   } else {
@@ -131,6 +135,15 @@ bool answer_server_route(ServerState& state, net::Exchange& exchange, std::strin
     respond_json(exchange, 200, oip::encode_server_metadata(state.metadata));
   }
   return true;
+}
+
+// Triton's routes that are not served: a client learns that, rather than that it has mistyped.
+bool is_unsupported_route(std::string_view path) {
+  constexpr std::array<std::string_view, 5> kPrefixes = {"/v2/repository/models/", "/v2/systemsharedmemory",
+                                                         "/v2/cudasharedmemory", "/v2/trace/setting", "/v2/logging"};
+  const auto starts_path = [path](std::string_view prefix) { return path.starts_with(prefix); };
+  return std::ranges::any_of(kPrefixes, starts_path) ||
+         (path.starts_with("/v2/models/") && path.ends_with("/trace/setting"));
 }
 
 }  // namespace
@@ -169,7 +182,9 @@ std::unique_ptr<net::RequestHandler> open_rest(ServerState& state, net::Exchange
     return nullptr;
   }
   if (const auto model_path = parse_model_path(path)) return open_model(state, exchange, *model_path, is_get);
-  respond_error(exchange, {Code::kNotFound, fmt::format("no route for '{}'", path)});
+  const bool known = is_unsupported_route(path);
+  respond_error(exchange, known ? Error{Code::kUnimplemented, fmt::format("'{}' is not supported", path)}
+                                : Error{Code::kNotFound, fmt::format("no route for '{}'", path)});
   return nullptr;
 }
 

@@ -92,6 +92,10 @@ TEST(RestService, ErrorsHaveTheirStatusAndNameTheValue) {
   expect(server.get("/v2/models/m/versions/x"), 400, "'x'");
   expect(server.get("/v2/models/..%2f"), 400, "..%2f");
   expect(server.get("/nothing"), 404, "/nothing");
+  expect(server.post("/v2/models/m/generate", "{}"), 501, "generate");
+  expect(server.post("/v2/repository/models/m/load", "{}"), 501, "/load");
+  expect(server.get("/v2/systemsharedmemory/status"), 501, "systemsharedmemory");
+  expect(server.get("/v2/models/m/trace/setting"), 501, "trace");
   expect(server.get("/v2/models/m/infer"), 405, "POST");
   expect(server.post("/v2/models/m", ""), 405, "GET");
   expect(server.post("/v2/models/m/infer", "{"), 400, "JSON");
