@@ -18,20 +18,35 @@
 namespace sluice::api {
 namespace {
 
-// Drops a body that nothing is read from, and answers at its end: a connection stays usable.
-class DiscardBody final : public net::RequestHandler {
+constexpr std::size_t kMaxIndexRequestBytes = 64 * 1024;
+
+// POST /v2/repository/index: its body is small, and may be empty.
+class IndexHandler final : public net::RequestHandler {
  public:
-  using Answer = void (*)(ServerState&, net::Exchange&);
-  DiscardBody(ServerState& state, net::Exchange& exchange, Answer answer)
-      : state_(state), exchange_(exchange), answer_(answer) {}
-  void on_data(Bytes) override {}
-  void on_end() override { answer_(state_, exchange_); }
+  IndexHandler(ServerState& state, net::Exchange& exchange) : state_(state), exchange_(exchange) {}
+  void on_data(Bytes chunk) override {
+    if (failed_) return;
+    if (chunk.size() <= kMaxIndexRequestBytes - body_.size()) {
+      body_ += as_text(chunk);
+      return;
+    }
+    failed_ = true;
+    const std::string text = fmt::format("the body is larger than the limit of {} bytes", kMaxIndexRequestBytes);
+    respond_json(exchange_, 413, oip::encode_error(text));
+  }
+  void on_end() override {
+    if (failed_) return;
+    const auto only_ready = oip::parse_index_request(body_);
+    if (!only_ready) return respond_error(exchange_, only_ready.error());
+    respond_json(exchange_, 200, oip::encode_repository_index(repository_index(state_, *only_ready)));
+  }
   void on_abort(const Error&) override {}
 
  private:
   ServerState& state_;
   net::Exchange& exchange_;
-  Answer answer_;
+  std::string body_;
+  bool failed_ = false;
 };
 
 void answer_ready(net::Exchange& exchange, bool ready, std::string_view what) {
@@ -61,10 +76,6 @@ void answer_model_ready(ServerState& state, net::Exchange& exchange, const Model
   const auto ready = is_model_ready(state, path.model, path.version);
   if (!ready) return respond_error(exchange, ready.error());
   answer_ready(exchange, *ready, fmt::format("model '{}'", path.model));
-}
-
-void answer_index(ServerState& state, net::Exchange& exchange) {
-  respond_json(exchange, 200, oip::encode_repository_index(repository_index(state, false)));
 }
 
 // What is wrong with the names in a path, if anything.
@@ -177,7 +188,7 @@ std::unique_ptr<net::RequestHandler> open_rest(ServerState& state, net::Exchange
   const bool is_get = head.method == net::Method::kGet || head.method == net::Method::kHead;
   if (answer_server_route(state, exchange, path, is_get)) return nullptr;
   if (path == "/v2/repository/index") {
-    if (head.method == net::Method::kPost) return std::make_unique<DiscardBody>(state, exchange, answer_index);
+    if (head.method == net::Method::kPost) return std::make_unique<IndexHandler>(state, exchange);
     respond_method_not_allowed(exchange, "POST");
     return nullptr;
   }

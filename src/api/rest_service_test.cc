@@ -113,6 +113,18 @@ TEST(RestService, ErrorsHaveTheirStatusAndNameTheValue) {
   EXPECT_EQ(server.post("/v2/models/m/infer", kJsonRequest).status, 200);
 }
 
+TEST(RestService, TheIndexListsAllOrWhatIsReady) {
+  TestServer server;
+  server.add_identity("m");
+  for (const std::string body : {"", "{}", R"({"ready":true})"}) {
+    const auto index = server.post("/v2/repository/index", body);
+    EXPECT_EQ(index.status, 200) << body;
+    EXPECT_EQ(index.body, R"([{"name":"m","version":"1","state":"READY","reason":""}])");
+  }
+  EXPECT_EQ(server.post("/v2/repository/index", "[]").status, 400);
+  EXPECT_EQ(server.post("/v2/repository/index", std::string(70'000, ' ')).status, 413);
+}
+
 TEST(RestService, MetricsNameEveryStage) {
   TestServer server;
   server.add_identity("m");

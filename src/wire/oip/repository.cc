@@ -16,6 +16,22 @@ std::string text_of(simdjson::dom::element object, std::string_view key) {
 
 }  // namespace
 
+Result<bool> parse_index_request(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return false;
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  const simdjson::padded_string padded(text);
+  if (const auto error = parser.parse(padded).get(object); error != simdjson::SUCCESS) {
+    return fail(Code::kInvalidArgument,
+                fmt::format("an index request is an object: {}", simdjson::error_message(error)));
+  }
+  simdjson::dom::element ready;
+  if (object["ready"].get(ready) != simdjson::SUCCESS) return false;
+  bool value = false;
+  if (ready.get(value) != simdjson::SUCCESS) return fail(Code::kInvalidArgument, "'ready' is true or false");
+  return value;
+}
+
 std::string encode_repository_index(std::span<const IndexEntry> entries) {
   std::string out;
   JsonWriter json(out);

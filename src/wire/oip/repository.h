@@ -18,6 +18,8 @@ struct IndexEntry {
   friend bool operator==(const IndexEntry&, const IndexEntry&) = default;
 };
 
+// The request's body: nothing, or an object; true when it asks for {"ready": true}, the models that are ready only.
+Result<bool> parse_index_request(std::string_view json);
 std::string encode_repository_index(std::span<const IndexEntry> entries);
 Result<std::vector<IndexEntry>> parse_repository_index(std::string_view json);
 

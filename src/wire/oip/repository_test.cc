@@ -14,6 +14,14 @@ TEST(RepositoryIndex, ReadsWhatItWrites) {
   EXPECT_EQ(*parsed, entries);
 }
 
+TEST(RepositoryIndex, RequestsAreNothingOrAnObject) {
+  EXPECT_EQ(parse_index_request(""), false);
+  EXPECT_EQ(parse_index_request("{}"), false);
+  EXPECT_EQ(parse_index_request(R"({"ready":true})"), true);
+  EXPECT_EQ(parse_index_request(R"({"ready":"yes"})").error().code, Code::kInvalidArgument);
+  EXPECT_EQ(parse_index_request("garbage").error().code, Code::kInvalidArgument);
+}
+
 TEST(RepositoryIndex, RefusesWhatIsNotAnArray) {
   EXPECT_EQ(parse_repository_index("{\"name\":1}").error().code, Code::kInvalidArgument);
   EXPECT_EQ(parse_repository_index("[").error().code, Code::kInvalidArgument);
