@@ -27,7 +27,7 @@ Status BodyCollector::begin(const net::RequestHead& head) {
   return allocate(*head.content_length);
 }
 
-Status BodyCollector::allocate(std::size_t body_bytes) {
+Status BodyCollector::split(std::size_t body_bytes) {
   json_bytes_ = json_length_.value_or(body_bytes);
   if (json_bytes_ > body_bytes) {
     return fail(
@@ -35,6 +35,11 @@ Status BodyCollector::allocate(std::size_t body_bytes) {
         fmt::format("inference-header-content-length is {}, but the body has only {} bytes", json_bytes_, body_bytes));
   }
   binary_bytes_ = body_bytes - json_bytes_;
+  return {};
+}
+
+Status BodyCollector::allocate(std::size_t body_bytes) {
+  if (auto status = split(body_bytes); !status) return status;
   auto json = arena_.allocate(json_bytes_ + kJsonPaddingBytes);
   if (!json) return std::unexpected(std::move(json.error()));
   json_ = std::move(*json);
@@ -56,10 +61,12 @@ MutableBytes BodyCollector::target() {
 
 Status BodyCollector::append(Bytes chunk) {
   if (!length_known_) {
-    if (chunk.size() > max_bytes_ - chunks_.size()) {
+    if (chunk.size() > max_bytes_ - filled_) {
       return fail(Code::kResourceExhausted, fmt::format("the body is larger than the limit of {} bytes", max_bytes_));
     }
-    chunks_ += as_text(chunk);
+    if (auto status = grow(filled_ + chunk.size()); !status) return status;
+    std::memcpy(json_.data() + filled_, chunk.data(), chunk.size());
+    filled_ += chunk.size();
     return {};
   }
   while (!chunk.empty()) {
@@ -73,12 +80,35 @@ Status BodyCollector::append(Bytes chunk) {
   return {};
 }
 
+Status BodyCollector::grow(std::size_t body_bytes) {
+  const std::size_t needed = body_bytes + kJsonPaddingBytes;
+  if (needed <= json_.size()) return {};
+  const std::size_t doubled = std::min(std::max(2 * json_.size(), kFirstBodyBytes), max_bytes_ + kJsonPaddingBytes);
+  auto larger = arena_.allocate(std::max(needed, doubled));
+  if (!larger) return std::unexpected(std::move(larger.error()));
+  if (filled_ > 0) std::memcpy(larger->data(), json_.data(), filled_);
+  json_ = std::move(*larger);
+  return {};
+}
+
+// The body came without a length and lies in json_ as a whole: the tensors behind the JSON part go where they are
+// aligned, and the JSON part gets its padding.
+Status BodyCollector::settle() {
+  if (auto status = split(filled_); !status) return status;
+  if (auto status = grow(filled_); !status) return status;
+  if (binary_bytes_ > 0) {
+    auto binary = arena_.allocate(binary_bytes_);
+    if (!binary) return std::unexpected(std::move(binary.error()));
+    binary_ = std::move(*binary);
+    std::memcpy(binary_.data(), json_.data() + json_bytes_, binary_bytes_);
+  }
+  std::memset(json_.data() + json_bytes_, 0, kJsonPaddingBytes);
+  return {};
+}
+
 Result<oip::JsonBody> BodyCollector::finish() {
   if (!length_known_) {
-    length_known_ = true;
-    if (auto status = allocate(chunks_.size()); !status) return std::unexpected(std::move(status.error()));
-    if (auto status = append(as_bytes(chunks_)); !status) return std::unexpected(std::move(status.error()));
-    chunks_ = {};
+    if (auto status = settle(); !status) return std::unexpected(std::move(status.error()));
   }
   if (filled_ != json_bytes_ + binary_bytes_) {
     return fail(Code::kInvalidArgument,

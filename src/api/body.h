@@ -1,5 +1,6 @@
 // Collects a REST request's body into buffers of the arena: the JSON part with room behind it for the parser's
-// padding, the binary tensors apart and aligned. With a known length the socket is read straight into them.
+// padding, the binary tensors apart and aligned. With a known length the socket is read straight into them; without
+// one the whole body is collected in a buffer that grows, and the tensors are copied out of it at the end.
 #pragma once
 
 #include <optional>
@@ -15,6 +16,9 @@ namespace sluice::api {
 
 // Bytes that a JSON buffer has beyond its text, zeroed (simdjson reads that far).
 inline constexpr std::size_t kJsonPaddingBytes = 64;
+
+// Room for a body whose length is not known, to begin with; it doubles.
+inline constexpr std::size_t kFirstBodyBytes = 16 * 1024;
 
 class BodyCollector {
  public:
@@ -32,7 +36,10 @@ class BodyCollector {
   bool raw() const { return json_length_ == 0; }
 
  private:
-  Status allocate(std::size_t body_bytes);
+  Status split(std::size_t body_bytes);     // into json_bytes_ and binary_bytes_
+  Status allocate(std::size_t body_bytes);  // both parts, the length being known
+  Status grow(std::size_t body_bytes);      // json_ takes so many, and padding; else twice what it was
+  Status settle();
 
   Arena& arena_;
   std::size_t max_bytes_;
@@ -41,7 +48,6 @@ class BodyCollector {
   BufferRef json_, binary_;
   std::size_t filled_ = 0;    // over both parts
   bool length_known_ = false;
-  std::string chunks_;        // the body so far, while its length is unknown
 };
 
 }  // namespace sluice::api
